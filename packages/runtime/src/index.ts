@@ -1,3 +1,27 @@
+export { type BackoffOptions, backoffMs } from "./backoff.js";
+export { CanonicalJsonError, canonicalJson, sha256 } from "./canonical-json.js";
+export {
+  type Config,
+  ConfigError,
+  type ConfigProblem,
+  type ConfigShape,
+  type Environment,
+  loadConfig,
+} from "./config.js";
+export {
+  type Check,
+  CheckFailed,
+  type CheckResult,
+  type HealthOptions,
+  type HealthServer,
+  type Readiness,
+  readiness,
+  startHealthServer,
+} from "./health.js";
+export { intentKey, newId, operationId, tenantId } from "./ids.js";
+export { type ProcessOptions, runProcess } from "./lifecycle.js";
+export { createLogger, type LogDestination, type Logger, type LoggerOptions, loggingFailures } from "./logger.js";
+export { createMetrics, type HistogramOptions, type MetricOptions, type Metrics } from "./metrics.js";
 export {
   type Action,
   actions,
@@ -8,3 +32,21 @@ export {
   type TargetPayload,
   targetPayload,
 } from "./neutral-payload.js";
+export { type LogField, type LogFields, type SafeError, safeError } from "./redaction.js";
+export {
+  booleanSetting,
+  checkWindows,
+  commonConfig,
+  integerSetting,
+  portSetting,
+  urlSetting,
+  type Windows,
+  windows,
+} from "./settings.js";
+export {
+  type JsonValue,
+  maxJsonDepth,
+  parseStrictJson,
+  StrictJsonError,
+  type StrictJsonReason,
+} from "./strict-json.js";
