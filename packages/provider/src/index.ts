@@ -1,1 +1,23 @@
+export {
+  type AssembledBody,
+  AssemblyError,
+  type AssemblyFault,
+  assembleBody,
+  bodyDigest,
+  documentsOf,
+} from "./assemble.js";
+export { type AnswerRow, classify, errorCode, type ReadAccepted } from "./classify.js";
+export {
+  type CallOutcome,
+  type HttpCall,
+  HttpTransport,
+  type HttpTransportOptions,
+  type ResponseHeaders,
+} from "./http-call.js";
 export type * from "./port.js";
+export { usableReference } from "./reference.js";
+export { createProviders, type Providers, providerByName, providers } from "./registry.js";
+export { RETRY_AFTER_CAP_MS, retryAfterMs } from "./retry-after.js";
+export { type JsonObject, parseStrictObject } from "./strict-json.js";
+export { ELCHI_TOLERANCE_MS, verifyElchi } from "./webhooks/elchi.js";
+export { WeSign } from "./wesign/wesign.js";

@@ -107,7 +107,14 @@ export interface Match {
 
 export type LookupResult =
   /** The list was followed to its last page. An empty `matches` is *not* yet absence: `decide` says that. */
-  | { kind: "found"; matches: Match[]; pages: number; ms: number }
+  | {
+      kind: "found";
+      matches: Match[];
+      pages: number;
+      /** Items that the filter should have left out and that were dropped here: it filters badly, or not at all. */
+      otherItems?: number;
+      ms: number;
+    }
   /** By reference: the provider says that it knows no such request. */
   | { kind: "not-found"; ms: number }
   /** Failed, timed out, unparsable, or switched off. */
@@ -161,6 +168,8 @@ export interface SigningEvent {
   occurredAt?: string;
   operationId?: string;
   tenantId?: string;
+  /** The unsigned id header said something else than the signed body; the body's id is the one above. */
+  headerIdDiffers?: true;
 }
 
 export interface Uninterpretable {
@@ -168,6 +177,7 @@ export interface Uninterpretable {
   reason: "not-json" | "no-id" | "unknown-type" | "no-reference" | "shape";
   eventId?: string;
   type?: string;
+  headerIdDiffers?: true;
 }
 
 export type VerifyResult =

@@ -1,0 +1,118 @@
+import type { Action } from "@countersign/runtime";
+import type { AnswerRow, ReadAccepted } from "../classify.js";
+import type { Observation, ProviderStatus, RequestIds } from "../port.js";
+import { usableReference } from "../reference.js";
+import { isJsonObject, type JsonObject } from "../strict-json.js";
+
+/** Any endpoint. The waits are those of the provider's own retry example: 60 s for 429, 5 s for 409. */
+const everywhere: readonly AnswerRow[] = [
+  {
+    status: 429,
+    code: "rate_limited",
+    verdict: { kind: "declined", reason: "rate-limited", defaultRetryAfterMs: 60_000 },
+  },
+  { status: 401, code: "unauthorized", verdict: { kind: "declined", reason: "unauthorized" }, assumed: true },
+  { status: 401, code: "invalid_api_key", verdict: { kind: "declined", reason: "unauthorized" }, assumed: true },
+  { status: 402, code: "payment_required", verdict: { kind: "declined", reason: "quota" }, assumed: true },
+  { status: 402, code: "quota_exceeded", verdict: { kind: "declined", reason: "quota" }, assumed: true },
+  { status: 402, code: "plan_required", verdict: { kind: "declined", reason: "quota" }, assumed: true },
+  { status: 403, code: "quota_exceeded", verdict: { kind: "declined", reason: "quota" }, assumed: true },
+  { status: 403, code: "plan_required", verdict: { kind: "declined", reason: "quota" }, assumed: true },
+  { status: 403, code: "forbidden", verdict: { kind: "refused" }, assumed: true },
+  { status: 400, code: "invalid_request", verdict: { kind: "refused" }, assumed: true },
+  { status: 400, code: "validation_error", verdict: { kind: "refused" }, assumed: true },
+  { status: 422, code: "invalid_request", verdict: { kind: "refused" }, assumed: true },
+  { status: 422, code: "validation_error", verdict: { kind: "refused" }, assumed: true },
+];
+
+const keyed: readonly AnswerRow[] = [
+  { status: 409, code: "idempotency_in_progress", verdict: { kind: "in-progress", defaultRetryAfterMs: 5_000 } },
+  { status: 422, code: "idempotency_key_reuse", verdict: { kind: "conflict" } },
+];
+
+const target: readonly AnswerRow[] = [
+  { status: 409, code: "invalid_state", verdict: { kind: "conflict" } },
+  // We hold a reference that it gave us: "no such request" contradicts that, it does not refuse this attempt.
+  { status: 404, code: "not_found", verdict: { kind: "conflict" } },
+];
+
+/** The documented (or, where marked, assumed) refusals per action. */
+export const weSignAnswers: Record<Action | "SEND-TEMPLATE", readonly AnswerRow[]> = {
+  SEND: [
+    ...everywhere,
+    ...keyed,
+    { status: 413, code: "file_too_large", verdict: { kind: "refused" }, assumed: true },
+    { status: 422, code: "invalid_pdf", verdict: { kind: "refused" }, assumed: true },
+    { status: 400, code: "invalid_pdf", verdict: { kind: "refused" }, assumed: true },
+  ],
+  "SEND-TEMPLATE": [...everywhere, ...keyed, { status: 404, code: "not_found", verdict: { kind: "refused" } }],
+  VOID: [...everywhere, ...target],
+  RESEND: [...everywhere, ...target],
+  FINALIZE: [...everywhere, ...target],
+};
+
+const statuses = new Map<unknown, ProviderStatus>([
+  ["draft", "draft"],
+  ["staged", "staged"],
+  ["sent", "sent"],
+  ["viewed", "viewed"],
+  // One of several signers; all of them is "completed".
+  ["signed", "partially-signed"],
+  ["completed", "completed"],
+  ["declined", "declined"],
+  ["withdrawn", "withdrawn"],
+  ["expired", "expired"],
+]);
+
+/** The provider's word for a request's status in ours; undefined for a word we do not know. */
+export function weSignStatus(word: unknown): ProviderStatus | undefined {
+  return statuses.get(word);
+}
+
+/** Our own ids in a record's metadata. */
+export function ownIds(record: JsonObject): { operationId?: string; tenantId?: string } {
+  const { metadata } = record;
+  if (!isJsonObject(metadata)) return {};
+  return {
+    ...(typeof metadata.operation_id === "string" ? { operationId: metadata.operation_id } : {}),
+    ...(typeof metadata.tenant === "string" ? { tenantId: metadata.tenant } : {}),
+  };
+}
+
+/** Reads the 2xx of a SEND. A record that names another operation or tenant is not an answer to ours. */
+export function sendAccepted(ids: RequestIds, stageOnly: boolean): ReadAccepted {
+  return (httpStatus, body, headers) => {
+    const ref = usableReference(body.id) ?? usableReference(body.document_id);
+    if (ref === undefined) return undefined;
+    const carried = ownIds(body);
+    if (
+      (carried.operationId ?? ids.operationId) !== ids.operationId ||
+      (carried.tenantId ?? ids.tenantId) !== ids.tenantId
+    ) {
+      return { kind: "ambiguous", cause: "answer-names-another-operation", httpStatus };
+    }
+    if (httpStatus === 202) return { kind: "queued", ref, httpStatus };
+    if (httpStatus !== 200 && httpStatus !== 201) return undefined;
+    const recordStatus = weSignStatus(body.status);
+    const mailed = recordStatus !== "staged" && recordStatus !== "draft";
+    // A word we don't know may mean "not yet": the reference counts, the rest is looked up. So does an unasked staging.
+    if (body.status !== undefined && recordStatus === undefined) return { kind: "queued", ref, httpStatus };
+    if (!mailed && !stageOnly) return { kind: "queued", ref, httpStatus };
+    const accepted: Observation = { kind: "accepted", ref, httpStatus };
+    if (recordStatus !== undefined) accepted.recordStatus = recordStatus;
+    if (headers["idempotent-replayed"] === "true") accepted.replayed = true;
+    return accepted;
+  };
+}
+
+/** Reads the 2xx of VOID, RESEND and FINALIZE: it has to name the request that was meant. */
+export function targetAccepted(targetRef: string): ReadAccepted {
+  return (httpStatus, body) => {
+    const named = usableReference(body.id) ?? usableReference(body.signing_request_id);
+    if (named === undefined || (httpStatus !== 200 && httpStatus !== 201)) return undefined;
+    if (named !== targetRef) return { kind: "ambiguous", cause: "answer-names-another-request", httpStatus };
+    const recordStatus = weSignStatus(body.status);
+    const accepted: Observation = { kind: "accepted", ref: named, httpStatus };
+    return recordStatus === undefined ? accepted : { ...accepted, recordStatus };
+  };
+}

@@ -1,0 +1,72 @@
+import type { Action } from "@countersign/runtime";
+import type { ActionCapability } from "../port.js";
+
+const reference = { source: "WeSign API documentation, page “Idempotency” (seeds/002)", checkedOn: "2026-11-30" };
+
+const lookup: ActionCapability["lookup"] = {
+  byReference: true,
+  byMetadata: true,
+  documented: false,
+  consistencyLagMs: 10_000,
+  note:
+    "Assumed: GET /v1/signing-requests/{id}, and GET /v1/signing-requests?metadata[operation_id]=… paged by cursor. " +
+    "The reference names neither (it says that the first webhook carries our metadata): it may confirm, and proves " +
+    "absence only after the connection has been verified. The lag is an assumption, too.",
+};
+
+const common = { lookup, quiescenceMs: 90_000, deadlineMs: 30_000, assumed: true, reference } as const;
+
+/** Control 7: what each action relies on, and who says so. */
+export const weSignCapabilities: Record<Action, ActionCapability> = {
+  SEND: {
+    ...common,
+    supported: true,
+    idempotency: {
+      kind: "keyed",
+      header: "Idempotency-Key",
+      scope: "workspace, across endpoints; the URL is not part of the hash",
+      retentionMs: 24 * 60 * 60 * 1000,
+      staleLockMs: 60_000,
+      changedBody: "422 idempotency_key_reuse, compared before the lock",
+      replaySafe: false,
+      note:
+        "Read by POST /v1/signing-requests and POST /v1/templates/{id}/instantiate. Only a 2xx is cached and any error " +
+        "releases the key; that an error leaves nothing behind, and that key and request commit together, is not " +
+        "documented. After 60 s a retry takes the lock over while a slow first call may still run.",
+    },
+    webhookEvidence: true,
+    answerIsAuthoritative: false,
+  },
+  VOID: {
+    ...common,
+    supported: true,
+    idempotency: {
+      kind: "natural",
+      repeatAnswer: "409 invalid_state",
+      note: "POST …/withdraw reads no key; a repeat changes nothing. There is no conditional withdraw.",
+    },
+    webhookEvidence: true,
+    // The reference does not describe the body of a withdraw's 2xx; the target is looked at instead.
+    answerIsAuthoritative: false,
+  },
+  RESEND: {
+    ...common,
+    supported: true,
+    idempotency: { kind: "none", note: "POST …/remind reads no key; every accepted call sends another mail." },
+    lookup: {
+      ...lookup,
+      byReference: false,
+      byMetadata: false,
+      note: "No lookup shows a reminder: no proof is possible.",
+    },
+    webhookEvidence: false,
+    answerIsAuthoritative: false,
+  },
+  FINALIZE: {
+    ...common,
+    supported: false,
+    idempotency: { kind: "natural", repeatAnswer: "200 with the same record", note: "A GET; not supported yet." },
+    webhookEvidence: true,
+    answerIsAuthoritative: false,
+  },
+};

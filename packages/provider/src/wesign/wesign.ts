@@ -1,0 +1,79 @@
+import type { Action, NeutralPayload, TargetPayload } from "@countersign/runtime";
+import { type AnswerRow, classify, type ReadAccepted } from "../classify.js";
+import type { HttpTransport } from "../http-call.js";
+import type {
+  CallContext,
+  LookupCall,
+  LookupQuery,
+  LookupResult,
+  Observation,
+  PreparedRequest,
+  Refusal,
+  RequestIds,
+  SignatureProvider,
+  WebhookContract,
+} from "../port.js";
+import { bearer, submitRequest } from "../submit-request.js";
+import { verifyElchi } from "../webhooks/elchi.js";
+import { sendAccepted, targetAccepted, weSignAnswers } from "./answers.js";
+import { weSignCapabilities } from "./capabilities.js";
+import { parseWeSignEvent } from "./events.js";
+import { weSignLookup } from "./lookup.js";
+import { prepareOnTarget, prepareSend } from "./prepare.js";
+
+/** WeSign (wesign.now). Base URL: the API's origin, without `/v1`. */
+export class WeSign implements SignatureProvider {
+  readonly name = "wesign";
+  readonly capabilities = weSignCapabilities;
+  readonly webhooks: Record<string, WebhookContract> = { elchi: { verify: verifyElchi, parse: parseWeSignEvent } };
+  readonly #transport: HttpTransport;
+
+  constructor(transport: HttpTransport) {
+    this.#transport = transport;
+  }
+
+  prepare(action: "SEND", payload: NeutralPayload, ids: RequestIds): PreparedRequest | Refusal;
+  prepare(action: Exclude<Action, "SEND">, payload: TargetPayload, ids: RequestIds): PreparedRequest | Refusal;
+  prepare(...args: PrepareArguments): PreparedRequest | Refusal {
+    return args[0] === "SEND" ? prepareSend(args[1], args[2]) : prepareOnTarget(args[0], args[1]);
+  }
+
+  async submit(action: Action, request: PreparedRequest, call: CallContext): Promise<Observation> {
+    if (!this.capabilities[action].supported) return { kind: "not-sent", cause: "action-not-supported" };
+    const outcome = await submitRequest(this.#transport, request, call, bearer);
+    const observation = classify(outcome, answersFor(action, request), acceptedBy(action, request, call));
+    if (observation.kind === "queued") await reportDraft(observation.ref, call);
+    return observation;
+  }
+
+  lookup(query: LookupQuery, call: LookupCall): Promise<LookupResult> {
+    return weSignLookup(this.#transport, query, call);
+  }
+}
+
+type PrepareArguments =
+  | [action: "SEND", payload: NeutralPayload, ids: RequestIds]
+  | [action: Exclude<Action, "SEND">, payload: TargetPayload, ids: RequestIds];
+
+function answersFor(action: Action, request: PreparedRequest): readonly AnswerRow[] {
+  return weSignAnswers[action === "SEND" && request.body.kind === "json" ? "SEND-TEMPLATE" : action];
+}
+
+function acceptedBy(action: Action, request: PreparedRequest, call: CallContext): ReadAccepted {
+  if (action !== "SEND") return targetAccepted(call.targetRef ?? "");
+  return sendAccepted(call, request.body.kind === "json" && asksToStage(request.body.text));
+}
+
+/** Read from the stored bytes: what was asked for is what was approved. */
+function asksToStage(text: string): boolean {
+  const body: unknown = JSON.parse(text);
+  return typeof body === "object" && body !== null && "review" in body && body.review === true;
+}
+
+async function reportDraft(ref: string, call: CallContext): Promise<void> {
+  try {
+    await call.reportReference(ref, "draft");
+  } catch {
+    // The call is over and the observation carries the same reference: it is stored with that.
+  }
+}
