@@ -36,16 +36,35 @@ const target: readonly AnswerRow[] = [
   { status: 404, code: "not_found", verdict: { kind: "conflict" } },
 ];
 
+/** What an endpoint says of the body of a SEND. The reference lists no such codes. */
+const content: readonly AnswerRow[] = [
+  [400, "invalid_json"],
+  [413, "document_too_large"],
+  [415, "unsupported_media_type"],
+  [422, "invalid_document"],
+  [422, "invalid_signers"],
+  [422, "invalid_fields"],
+  [422, "invalid_observer_emails"],
+  [422, "invalid_signing_mode"],
+  [422, "invalid_locale"],
+  [422, "invalid_expires_in_days"],
+  [422, "invalid_metadata"],
+].map(([status, code]) => ({
+  status: Number(status),
+  code: String(code),
+  verdict: { kind: "refused" },
+  assumed: true,
+}));
+
 /** The documented (or, where marked, assumed) refusals per action. */
 export const weSignAnswers: Record<Action | "SEND-TEMPLATE", readonly AnswerRow[]> = {
-  SEND: [
+  SEND: [...everywhere, ...keyed, ...content],
+  "SEND-TEMPLATE": [
     ...everywhere,
     ...keyed,
-    { status: 413, code: "file_too_large", verdict: { kind: "refused" }, assumed: true },
-    { status: 422, code: "invalid_pdf", verdict: { kind: "refused" }, assumed: true },
-    { status: 400, code: "invalid_pdf", verdict: { kind: "refused" }, assumed: true },
+    ...content,
+    { status: 404, code: "not_found", verdict: { kind: "refused" } },
   ],
-  "SEND-TEMPLATE": [...everywhere, ...keyed, { status: 404, code: "not_found", verdict: { kind: "refused" } }],
   VOID: [...everywhere, ...target],
   RESEND: [...everywhere, ...target],
   FINALIZE: [...everywhere, ...target],
