@@ -26,7 +26,8 @@ export function cacheFolder(env: NodeJS.ProcessEnv): string {
  */
 export async function fetchPackage(cache: string): Promise<RedisBinary> {
   const folder = join(cache, "redis");
-  if (await isExecutable(programIn(folder))) return inspectPackage(folder);
+  const kept = await inspectKept(folder);
+  if (kept !== undefined) return kept;
   for (const tool of ["/usr/bin/apt-get", "/usr/bin/dpkg"]) {
     if (!(await isExecutable(tool))) throw new Error(`no package to fetch: ${tool} is missing (not Debian or Ubuntu)`);
   }
@@ -51,6 +52,17 @@ export async function fetchPackage(cache: string): Promise<RedisBinary> {
 // In the Debian package redis-server is a link to redis-check-rdb, which acts by the name that it is called by.
 function programIn(folder: string): string {
   return join(folder, "usr/bin/redis-server");
+}
+
+/** What an earlier run fetched. Removed when it no longer runs: the system's own libraries may have been upgraded since. */
+async function inspectKept(folder: string): Promise<RedisBinary | undefined> {
+  if (!(await isExecutable(programIn(folder)))) return undefined;
+  try {
+    return await inspectPackage(folder);
+  } catch {
+    await rm(folder, { recursive: true, force: true });
+    return undefined;
+  }
 }
 
 async function inspectPackage(folder: string): Promise<RedisBinary> {
