@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ALL_FAULTS } from "./fault-kinds.js";
+import { ALL_FAULTS, MUTATION_FAULTS } from "./fault-kinds.js";
 
 const HOUR_MS = 3_600_000;
 
@@ -52,7 +52,7 @@ const faultsSchema = z.strictObject({
    */
   dealFaults: z
     .strictObject({
-      kinds: z.array(z.enum(ALL_FAULTS)).min(1),
+      kinds: z.array(z.enum(MUTATION_FAULTS)).min(1),
       count: z.int().min(0),
       among: z.int().min(1).optional(),
     })

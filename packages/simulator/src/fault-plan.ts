@@ -58,7 +58,7 @@ export class FaultPlan {
   readonly #settings: () => FaultSettings;
   #script: ScriptedFault[] = [];
   #dealtOf: FaultSettings["dealFaults"];
-  #hands = new Map<number, FaultKind>();
+  #hands = new Map<number, MutationFault>();
   #firstAttempts = 0;
   #dealt = 0;
   #untagged = 0;
@@ -177,9 +177,8 @@ export class FaultPlan {
 
   #nextHand(): Fault<MutationFault> | undefined {
     this.#deal();
-    const dealt = this.#hands.get(this.#firstAttempts);
+    const kind = this.#hands.get(this.#firstAttempts);
     this.#firstAttempts += 1;
-    const kind = MUTATION_FAULTS.find((candidate) => candidate === dealt);
     if (kind === undefined) return undefined;
     this.#dealt += 1;
     return this.#resolve(kind);

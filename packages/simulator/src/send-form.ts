@@ -36,7 +36,8 @@ interface DocumentFacts {
 
 /** A send, read from its form. Of the document only digest and form are kept. */
 export interface SendForm {
-  readonly texts: ReadonlyMap<string, string>;
+  /** Whether the document came as a file part. */
+  readonly hasFile: boolean;
   /** The fields as values; one that should carry JSON and does not is kept as its text, and fails its check later. */
   readonly fields: RawFields;
   readonly document: DocumentFacts | undefined;
@@ -63,9 +64,10 @@ export async function readSendForm(request: FastifyRequest, maxFileBytes: number
     document = facts;
     multipartFilename = part.filename;
   }
+  const hasFile = document !== undefined;
   const url = texts.get("file_url");
   if (document === undefined && url !== undefined) document = await fetchDocument(url, maxFileBytes);
-  return { texts, fields: valuesOf(texts), document, hash: hashOf(texts, document, multipartFilename) };
+  return { hasFile, fields: valuesOf(texts), document, hash: hashOf(texts, document, multipartFilename) };
 }
 
 function hashOf(texts: ReadonlyMap<string, string>, document: DocumentFacts | undefined, filename?: string): string {

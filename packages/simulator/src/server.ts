@@ -5,6 +5,7 @@ import { NotIdleError } from "./clock.js";
 import { SimulatorConfigError } from "./config.js";
 import type { Parts } from "./parts.js";
 import { controlRoutes } from "./routes/control.js";
+import { embeddedRoutes } from "./routes/embedded.js";
 import { hookRoutes } from "./routes/hooks.js";
 import { readRoutes } from "./routes/reads.js";
 import { signingRequestRoutes } from "./routes/signing-requests.js";
@@ -36,6 +37,7 @@ export async function buildServer(simulator: Simulator): Promise<FastifyInstance
     readRoutes(scope, simulator.parts);
     templateRoutes(scope, simulator.parts);
     hookRoutes(scope, simulator.parts);
+    embeddedRoutes(scope, simulator.parts);
   });
   return app;
 }

@@ -82,7 +82,7 @@ export function subjectOf(metadata: unknown): Subject {
   return { tenant: read("tenant"), operationId: read("operation_id"), sandbox: read("sandbox") === "true" };
 }
 
-/** The success body of every endpoint that answers with a request. */
+/** The body of every answer about a request. The callback's secret is shown once, by the call that made the request. */
 export function requestView(request: SigningRequest): Record<string, unknown> {
   return {
     id: request.id,
@@ -92,6 +92,15 @@ export function requestView(request: SigningRequest): Record<string, unknown> {
     metadata: request.metadata,
     created_at: new Date(request.createdAt).toISOString(),
     expires_at: new Date(request.expiresAt).toISOString(),
-    callback: request.callback === undefined ? null : { url: request.callback.url, secret: request.callback.secret },
+    callback: request.callback === undefined ? null : { url: request.callback.url },
+  };
+}
+
+/** The answer of the call that made the request, callback secret included. */
+export function createdView(request: SigningRequest): Record<string, unknown> {
+  const { callback } = request;
+  return {
+    ...requestView(request),
+    callback: callback === undefined ? null : { url: callback.url, secret: callback.secret },
   };
 }

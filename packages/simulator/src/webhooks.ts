@@ -11,7 +11,9 @@ import { checkHookUrl, type Delivery, type Hook, mayDial, newSecret } from "./ho
 import type { SigningRequest } from "./signing-request.js";
 
 /** The wait before each attempt, counted from the one before: eight attempts over about 21 hours. */
-export const ATTEMPT_DELAYS_MS = [0, 30_000, 120_000, 600_000, 1_800_000, 7_200_000, 21_600_000, 43_200_000] as const;
+export const ATTEMPT_DELAYS_MS: readonly number[] = [
+  0, 30_000, 120_000, 600_000, 1_800_000, 7_200_000, 21_600_000, 43_200_000,
+];
 
 /** Finished deliveries that a hook remembers. */
 const DELIVERIES_KEPT = 8;

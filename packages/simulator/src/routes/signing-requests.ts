@@ -7,8 +7,8 @@ import { bodyBytes, jsonObject } from "../json-body.js";
 import { mutate } from "../mutate.js";
 import type { Parts } from "../parts.js";
 import { readSendForm, type SendForm } from "../send-form.js";
-import { requestView, type SigningRequest, subjectOf } from "../signing-request.js";
-import { destroySocket, sendAnswer } from "../wire.js";
+import { createdView, requestView, type SigningRequest, subjectOf } from "../signing-request.js";
+import { destroySocket, sendAnswer, setRateLimitHeaders } from "../wire.js";
 
 interface ById {
   Params: { id: string };
@@ -25,7 +25,7 @@ function findTarget(parts: Parts, request: FastifyRequest<ById>): SigningRequest
 }
 
 function draftFromForm(parts: Parts, form: SendForm) {
-  if (form.document === undefined || (form.texts.has("file_url") && form.texts.has("file"))) {
+  if (form.document === undefined || (form.hasFile && form.fields.file_url !== undefined)) {
     throw new ProviderError(422, "invalid_document", "Send one document, as file or file_url.");
   }
   if (!form.document.isPdf) throw new ProviderError(422, "invalid_document", "The document is not a PDF.");
@@ -45,12 +45,13 @@ export function signingRequestRoutes(app: FastifyInstance, parts: Parts): void {
     }
     const form = await readSendForm(request, parts.config.maxFileBytes);
     if (form.fields.validate_only === true) {
+      parts.limiter.take(request.workspace, setRateLimitHeaders(reply));
       draftFromForm(parts, form);
       return sendAnswer(answer(200, { valid: true }), reply);
     }
     const execute = () => {
       flag(form.fields, "validate_only", false);
-      return answer(201, requestView(parts.world.create(request.workspace, draftFromForm(parts, form))));
+      return answer(201, createdView(parts.world.create(request.workspace, draftFromForm(parts, form))));
     };
     const subject = subjectOf(form.fields.metadata);
     return mutate(

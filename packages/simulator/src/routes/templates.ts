@@ -5,7 +5,7 @@ import { bodyBytes, jsonObject } from "../json-body.js";
 import { mutate } from "../mutate.js";
 import type { Parts } from "../parts.js";
 import { plainPdf } from "../sealed-document.js";
-import { requestView, type SigningRequest, subjectOf } from "../signing-request.js";
+import { createdView, requestView, type SigningRequest, subjectOf } from "../signing-request.js";
 import { destroySocket, sendAnswer, setRateLimitHeaders } from "../wire.js";
 import { sha256 } from "../world.js";
 
@@ -54,7 +54,7 @@ export function templateRoutes(app: FastifyInstance, parts: Parts): void {
     const execute = () => {
       const draft = draftOf(parts, id, bytes, jsonObject(bytes));
       flag(body, "validate_only", false);
-      return answer(draft.review ? 201 : 200, requestView(parts.world.create(request.workspace, draft)));
+      return answer(draft.review ? 201 : 200, createdView(parts.world.create(request.workspace, draft)));
     };
     const subject = subjectOf(body.metadata);
     const { workspace } = request;
@@ -73,7 +73,7 @@ export function templateRoutes(app: FastifyInstance, parts: Parts): void {
     }
     const execute = () => {
       const draft = { ...draftOf(parts, params.id, bytes, { ...body, signers: undefined }), kind: "file" as const };
-      return answer(201, requestView(parts.world.create(workspace, draft)));
+      return answer(201, createdView(parts.world.create(workspace, draft)));
     };
     return mutate(
       parts,
