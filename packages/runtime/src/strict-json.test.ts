@@ -61,6 +61,11 @@ describe("parseStrictJson", () => {
     }
   });
 
+  it("reads strings of many megabytes", () => {
+    const value = ["x".repeat(5_000_000), "a\n".repeat(1_000_000), '\\"\\'.repeat(100_000)];
+    expect(parseStrictJson(JSON.stringify(value))).toEqual(value);
+  });
+
   it("keeps __proto__ as an ordinary member", () => {
     const value = parseStrictJson('{"__proto__":{"admin":true}}');
     expect(Object.keys(Object(value))).toEqual(["__proto__"]);

@@ -85,12 +85,15 @@ interface ArrayFrame {
 }
 type Frame = ObjectFrame | ArrayFrame;
 
-// The text is known to be JSON here, so tokens need no validation; white space and colons fall between matches.
-const token = /"(?:[^"\\]|\\.)*"|[{}[\],]|-?\d[\d.eE+-]*/g;
+// The text is known to be JSON here, so tokens need no validation; white space and colons fall between matches. Only the
+// opening quote of a string is matched: a pattern for whole strings would exhaust the stack on long ones.
+const token = /["{}[\],]|-?\d[\d.eE+-]*/g;
 
 function scan(text: string): void {
   const stack: Frame[] = [];
-  for (const [word] of text.matchAll(token)) {
+  token.lastIndex = 0;
+  for (let match = token.exec(text); match !== null; match = token.exec(text)) {
+    const [word] = match;
     const frame = stack.at(-1);
     switch (word) {
       case "{":
@@ -107,11 +110,28 @@ function scan(text: string): void {
         if (frame?.kind === "object") frame.expectsKey = true;
         else if (frame !== undefined) frame.index += 1;
         break;
+      case '"':
+        token.lastIndex = endOfString(text, match.index);
+        checkString(text.slice(match.index, token.lastIndex), frame, stack);
+        break;
       default:
-        if (word.startsWith('"')) checkString(word, frame, stack);
-        else checkNumber(word, stack);
+        checkNumber(word, stack);
     }
   }
+}
+
+/** Index after the quote that closes the string which opens at `start`. */
+function endOfString(text: string, start: number): number {
+  let end = text.indexOf('"', start + 1);
+  while (isEscaped(text, end)) end = text.indexOf('"', end + 1);
+  return end + 1;
+}
+
+// A quote is escaped when an odd number of backslashes stands before it.
+function isEscaped(text: string, at: number): boolean {
+  let before = at;
+  while (text.charCodeAt(before - 1) === 0x5c) before -= 1;
+  return (at - before) % 2 === 1;
 }
 
 function push(stack: Frame[], frame: Frame): void {
