@@ -1,0 +1,201 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import type { AnySql, Ledger } from "./database.js";
+import { NotFoundError } from "./errors.js";
+import { refuseDuplicate } from "./tenants.js";
+import { openTicket } from "./tickets.js";
+
+export interface Connection {
+  tenantId: string;
+  connectionId: string;
+  provider: string;
+  baseUrl: string;
+  isDefault: boolean;
+  /** May lookups by our metadata be used at all? */
+  metadataLookup: boolean;
+  /** Set once `connection verify` (or a named person) has shown what an empty answer means here. */
+  lookupVerifiedAt: string | null;
+  /** ms until the pause ends; 0 when open. Capped at five minutes, since a pause may end early. */
+  pausedForMs: number;
+  pauseReason: string | null;
+}
+
+export interface NewConnection {
+  tenantId: string;
+  connectionId: string;
+  provider: string;
+  baseUrl: string;
+  credential: string;
+  isDefault?: boolean;
+  metadataLookup?: boolean;
+}
+
+const associated = (tenantId: string, table: string, id: string): string => `${tenantId}/${table}/${id}`;
+
+/** Stores a connection, its credential encrypted. Throws `connection-exists`, or not-found for the tenant. */
+export async function createConnection(ledger: Ledger, connection: NewConnection): Promise<void> {
+  const { tenantId, connectionId } = connection;
+  const key = await ledger.tenantKey(tenantId);
+  const sealed = key.seal(
+    Buffer.from(connection.credential),
+    associated(tenantId, "provider_connection", connectionId),
+  );
+  await refuseDuplicate(
+    "connection-exists",
+    `connection ${connectionId} exists already for tenant ${tenantId}`,
+    () => ledger.sql`
+      INSERT INTO provider_connection (tenant_id, connection_id, provider, base_url, credential, key_id, is_default, metadata_lookup)
+      VALUES (${tenantId}, ${connectionId}, ${connection.provider}, ${connection.baseUrl}, ${sealed}, ${key.keyId},
+        ${connection.isDefault ?? false}, ${connection.metadataLookup ?? true})`,
+  );
+}
+
+const columns = (sql: AnySql) => sql`
+  tenant_id AS "tenantId", connection_id AS "connectionId", provider, base_url AS "baseUrl", is_default AS "isDefault",
+  metadata_lookup AS "metadataLookup", lookup_verified_at AS "lookupVerifiedAt", pause_reason AS "pauseReason",
+  COALESCE(GREATEST(0, EXTRACT(EPOCH FROM (LEAST(COALESCE(paused_until, now()), now() + interval '5 minutes') - now())) * 1000), 0)::float8 AS "pausedForMs"`;
+
+/** The tenant's connections. */
+export async function listConnections(ledger: Ledger, tenantId: string): Promise<Connection[]> {
+  return await ledger.sql<Connection[]>`
+    SELECT ${columns(ledger.sql)} FROM provider_connection WHERE tenant_id = ${tenantId} ORDER BY connection_id`;
+}
+
+/** A connection with its credential in the clear, for the moment of a call. Throws not-found. */
+export async function openConnection(
+  ledger: Ledger,
+  tenantId: string,
+  connectionId: string,
+): Promise<Connection & { credential: string }> {
+  const key = await ledger.tenantKey(tenantId);
+  const [row] = await ledger.sql<(Connection & { sealed: Buffer })[]>`
+    SELECT ${columns(ledger.sql)}, credential AS sealed FROM provider_connection
+    WHERE tenant_id = ${tenantId} AND connection_id = ${connectionId}`;
+  if (row === undefined) throw new NotFoundError("connection");
+  const { sealed, ...connection } = row;
+  const credential = key.open(sealed, associated(tenantId, "provider_connection", connectionId)).toString();
+  return { ...connection, credential };
+}
+
+/**
+ * Pauses a connection so that a thousand operations don't each learn the same thing. `forMs` undefined: until somebody
+ * resumes it, with an owned ticket (an expired credential must not burn a thousand intents). Never shortens a pause.
+ */
+export async function pauseConnection(
+  ledger: Ledger,
+  tenantId: string,
+  connectionId: string,
+  reason: string,
+  forMs?: number,
+): Promise<void> {
+  const until = forMs === undefined ? null : forMs;
+  await ledger.sql`
+    UPDATE provider_connection SET
+      pause_reason = CASE WHEN paused_until = 'infinity' THEN pause_reason ELSE ${reason} END,
+      paused_until = GREATEST(paused_until, CASE WHEN ${until}::float8 IS NULL THEN 'infinity'::timestamptz
+        ELSE now() + make_interval(secs => ${until}::float8 / 1000) END)
+    WHERE tenant_id = ${tenantId} AND connection_id = ${connectionId}`;
+  if (forMs === undefined) {
+    await openTicket(ledger.sql, {
+      tenantId,
+      kind: "connection-paused",
+      subjectKind: "connection",
+      subjectId: connectionId,
+      reason,
+    });
+  }
+}
+
+/** Ends a pause and makes what waited for it due now. */
+export async function resumeConnection(ledger: Ledger, tenantId: string, connectionId: string): Promise<void> {
+  await ledger.sql.begin(async (sql) => {
+    const result = await sql`
+      UPDATE provider_connection SET paused_until = NULL, pause_reason = NULL
+      WHERE tenant_id = ${tenantId} AND connection_id = ${connectionId}`;
+    if (result.count === 0) throw new NotFoundError("connection");
+    await sql`
+      UPDATE signing_operation SET due_at = now()
+      WHERE tenant_id = ${tenantId} AND connection_id = ${connectionId} AND state = 'PLANNED' AND due_at > now()
+        AND (not_before IS NULL OR not_before <= now())`;
+  });
+}
+
+/** What `connection verify` found: from then on an empty lookup may count towards absence. */
+export async function recordLookupVerification(
+  ledger: Ledger,
+  tenantId: string,
+  connectionId: string,
+  result: { verified: boolean; by: string; lagMs?: number; note: string },
+): Promise<void> {
+  await ledger.sql`
+    UPDATE provider_connection SET
+      lookup_verified_at = CASE WHEN ${result.verified} THEN now() END,
+      lookup_verification = ${ledger.sql.json(result)}::jsonb || jsonb_build_object('at', now())
+    WHERE tenant_id = ${tenantId} AND connection_id = ${connectionId}`;
+}
+
+/** Switches lookups by metadata on or off for a connection. */
+export async function setMetadataLookup(
+  ledger: Ledger,
+  tenantId: string,
+  connectionId: string,
+  on: boolean,
+): Promise<void> {
+  await ledger.sql`
+    UPDATE provider_connection SET metadata_lookup = ${on}
+    WHERE tenant_id = ${tenantId} AND connection_id = ${connectionId}`;
+}
+
+export interface Endpoint {
+  endpointId: string;
+  tenantId: string;
+  connectionId: string;
+  provider: string;
+  scheme: string;
+  secrets: { secretId: string; secret: string }[];
+}
+
+/** Makes a webhook endpoint with its first secret; the id is unguessable and stands in the URL path. */
+export async function createWebhookEndpoint(
+  ledger: Ledger,
+  endpoint: { tenantId: string; connectionId: string; scheme: string; secret: string },
+): Promise<{ endpointId: string; path: string }> {
+  const { tenantId, connectionId } = endpoint;
+  await openConnection(ledger, tenantId, connectionId);
+  const key = await ledger.tenantKey(tenantId);
+  const endpointId = `we_${randomBytes(24).toString("base64url")}`;
+  const secretId = randomUUID();
+  const sealed = key.seal(Buffer.from(endpoint.secret), associated(tenantId, "webhook_secret", secretId));
+  await ledger.sql.begin(async (sql) => {
+    await sql`
+      INSERT INTO webhook_endpoint (endpoint_id, tenant_id, connection_id, scheme)
+      VALUES (${endpointId}, ${tenantId}, ${connectionId}, ${endpoint.scheme})`;
+    await sql`
+      INSERT INTO webhook_secret (endpoint_id, secret_id, secret, key_id)
+      VALUES (${endpointId}, ${secretId}, ${sealed}, ${key.keyId})`;
+  });
+  return { endpointId, path: `/webhooks/${endpointId}` };
+}
+
+/** The endpoint with every secret valid now; undefined where there is none, or it is disabled. */
+export async function openEndpoint(ledger: Ledger, endpointId: string): Promise<Endpoint | undefined> {
+  const rows = await ledger.sql<
+    (Omit<Endpoint, "secrets"> & { secretId: string; sealed: Buffer })[]
+  >`SELECT e.endpoint_id AS "endpointId", e.tenant_id AS "tenantId", e.connection_id AS "connectionId", c.provider, e.scheme,
+      s.secret_id AS "secretId", s.secret AS sealed
+    FROM webhook_endpoint e
+    JOIN provider_connection c ON c.tenant_id = e.tenant_id AND c.connection_id = e.connection_id
+    JOIN webhook_secret s ON s.endpoint_id = e.endpoint_id AND (s.retired_at IS NULL OR s.retired_at > now())
+    WHERE e.endpoint_id = ${endpointId} AND e.disabled_at IS NULL
+    ORDER BY s.created_at DESC`;
+  const [first] = rows;
+  if (first === undefined) return undefined;
+  const key = await ledger.tenantKey(first.tenantId);
+  const { sealed: _sealed, secretId: _secretId, ...endpoint } = first;
+  return {
+    ...endpoint,
+    secrets: rows.map((row) => ({
+      secretId: row.secretId,
+      secret: key.open(row.sealed, associated(row.tenantId, "webhook_secret", row.secretId)).toString(),
+    })),
+  };
+}

@@ -1,0 +1,152 @@
+import { type AnySql, type Ledger, run } from "./database.js";
+import type { State } from "./state.js";
+
+/**
+ * The one due loop's reads and writes (DESIGN §4): what is due is handed to its queue and its `due_at` moves one
+ * redispatch interval ahead, as insurance. No leader; SKIP LOCKED lets every worker process run it.
+ */
+
+export type DueQueue = "submit" | "reconcile" | "webhook-apply";
+
+export interface DueJob {
+  queue: DueQueue;
+  tenantId: string;
+  /** `operation` or `inbox`. */
+  kind: string;
+  subjectId: string;
+  /** Line of the history at which it became due: a new one is new work. */
+  eventNo: number;
+  /** Hand-overs since then. */
+  dispatches: number;
+}
+
+/** Expired leases become UNKNOWN: the outcome is unknown, not failed. Names whose lease it takes by its expiry. */
+const sweepStatement = `WITH expired AS (
+    SELECT tenant_id, operation_id, state, lease_owner FROM signing_operation
+    WHERE due_at <= now() AND state IN ('IN_FLIGHT','RECONCILING') AND lease_expires_at <= now()
+    ORDER BY due_at LIMIT $1::int FOR UPDATE SKIP LOCKED),
+  u AS (
+    UPDATE signing_operation o SET state = 'UNKNOWN', reason = 'lease-expired', lease_owner = NULL, lease_expires_at = NULL,
+      due_at = now() + make_interval(secs => $2::float8 / 1000), not_before = NULL, event_no = o.event_no + 1, dispatches = 0, updated_at = now(),
+      last_observation = CASE WHEN e.state = 'IN_FLIGHT' THEN jsonb_build_object('kind', 'ambiguous', 'cause', 'lease-expired') ELSE o.last_observation END
+    FROM expired e
+    WHERE o.tenant_id = e.tenant_id AND o.operation_id = e.operation_id AND o.state = e.state AND o.lease_owner = e.lease_owner
+      AND o.lease_expires_at <= now()
+    RETURNING o.tenant_id, o.operation_id, o.event_no, o.dispatches, o.attempt_no, e.state AS from_state, e.lease_owner),
+  history AS (
+    INSERT INTO operation_event (tenant_id, operation_id, seq, at, kind, from_state, to_state, reason, actor, attempt_no, evidence)
+    SELECT tenant_id, operation_id, event_no, now(), 'transition', from_state, 'UNKNOWN', 'lease-expired', 'sweeper', attempt_no,
+      jsonb_build_object('owner', lease_owner) FROM u)
+  SELECT tenant_id, operation_id, event_no, dispatches FROM u`;
+
+interface DueRow {
+  tenant_id: string;
+  operation_id: string;
+  event_no: number;
+  dispatches: number;
+  state: State;
+}
+
+/** Swept rows, now UNKNOWN, to hand to `reconcile`. */
+export async function sweepExpiredLeases(ledger: Ledger, limit: number, redispatchMs: number): Promise<DueJob[]> {
+  const rows = await run<DueRow>(ledger.sql, sweepStatement, [limit, redispatchMs]);
+  return rows.map((row) => toJob(row, "reconcile"));
+}
+
+const toJob = (row: DueRow, queue: DueQueue): DueJob => ({
+  queue,
+  tenantId: row.tenant_id,
+  kind: "operation",
+  subjectId: row.operation_id,
+  eventNo: row.event_no,
+  dispatches: row.dispatches,
+});
+
+const visitStatement = `WITH due AS (
+    SELECT tenant_id, operation_id FROM signing_operation
+    WHERE due_at <= now() AND state IN ('PLANNED','UNKNOWN')
+    ORDER BY due_at LIMIT $1::int FOR UPDATE SKIP LOCKED)
+  UPDATE signing_operation o SET due_at = now() + make_interval(secs => $2::float8 / 1000)
+  FROM due WHERE o.tenant_id = due.tenant_id AND o.operation_id = due.operation_id AND o.state IN ('PLANNED','UNKNOWN')
+  RETURNING o.tenant_id, o.operation_id, o.event_no, o.dispatches, o.state`;
+
+/** PLANNED and UNKNOWN rows whose time has come; each `due_at` moves `redispatchMs` ahead. */
+export async function visitDueOperations(ledger: Ledger, limit: number, redispatchMs: number): Promise<DueJob[]> {
+  const rows = await run<DueRow>(ledger.sql, visitStatement, [limit, redispatchMs]);
+  return rows.map((row) => toJob(row, row.state === "PLANNED" ? "submit" : "reconcile"));
+}
+
+const visitInboxStatement = `WITH due AS (
+    SELECT tenant_id, inbox_id, received_at FROM webhook_inbox WHERE due_at <= now()
+    ORDER BY due_at LIMIT $1::int FOR UPDATE SKIP LOCKED)
+  UPDATE webhook_inbox i SET due_at = now() + make_interval(secs => $2::float8 / 1000)
+  FROM due WHERE i.tenant_id = due.tenant_id AND i.inbox_id = due.inbox_id AND i.received_at = due.received_at
+    AND i.status IN ('RECEIVED','WAITING')
+  RETURNING i.tenant_id, i.inbox_id AS operation_id, i.failures AS event_no, i.dispatches`;
+
+/** RECEIVED and WAITING inbox rows whose time has come. */
+export async function visitDueInbox(ledger: Ledger, limit: number, redispatchMs: number): Promise<DueJob[]> {
+  const rows = await run<DueRow>(ledger.sql, visitInboxStatement, [limit, redispatchMs]);
+  return rows.map((row) => ({ ...toJob(row, "webhook-apply"), kind: "inbox" }));
+}
+
+const countDispatches = (table: string, id: string, guard: string) => `
+  UPDATE ${table} t SET dispatches = t.dispatches + 1
+  FROM jsonb_to_recordset($1::text::jsonb) AS x(tenant_id text, id uuid, event_no int, dispatches int)
+  WHERE t.tenant_id = x.tenant_id AND t.${id} = x.id AND ${guard} AND t.dispatches = x.dispatches
+  RETURNING t.tenant_id, t.${id} AS operation_id, ${table === "webhook_inbox" ? "t.failures AS event_no" : "t.event_no"}, t.dispatches`;
+const countOperations = countDispatches("signing_operation", "operation_id", "t.event_no = x.event_no");
+const countInbox = countDispatches("webhook_inbox", "inbox_id", "t.failures = x.event_no");
+
+/**
+ * The former jobs were seen gone, failed or finished: a new generation is handed over. Returns the jobs with their new
+ * generation; a row that has moved on meanwhile is left out.
+ */
+export async function raiseGeneration(sql: AnySql, jobs: readonly DueJob[]): Promise<DueJob[]> {
+  const raised: DueJob[] = [];
+  for (const kind of ["operation", "inbox"]) {
+    const some = jobs.filter((job) => job.kind === kind);
+    if (some.length === 0) continue;
+    const rows = await run<DueRow>(sql, kind === "operation" ? countOperations : countInbox, [
+      JSON.stringify(
+        some.map((job) => ({
+          tenant_id: job.tenantId,
+          id: job.subjectId,
+          event_no: job.eventNo,
+          dispatches: job.dispatches,
+        })),
+      ),
+    ]);
+    const queues = new Map(some.map((job) => [`${job.tenantId} ${job.subjectId}`, job.queue]));
+    for (const row of rows) {
+      const queue = queues.get(`${row.tenant_id} ${row.operation_id}`);
+      if (queue !== undefined) raised.push({ ...toJob(row, queue), kind });
+    }
+  }
+  return raised;
+}
+
+/**
+ * A claim that found the connection paused or held, or the row's own time not come: nobody looks again before that.
+ * Only while the row is still what the claim found.
+ */
+export async function postpone(
+  ledger: Ledger,
+  row: { tenantId: string; operationId: string; state: State; waitMs: number },
+): Promise<void> {
+  await ledger.sql`
+    UPDATE signing_operation SET due_at = now() + make_interval(secs => ${row.waitMs}::float8 / 1000)
+    WHERE tenant_id = ${row.tenantId} AND operation_id = ${row.operationId} AND state = ${row.state}
+      AND state IN ('PLANNED','UNKNOWN') AND due_at IS NOT NULL`;
+}
+
+/** Opens (once) the ticket for a row that was handed over too often without moving (DESIGN §12.5). */
+export async function reportPoisoned(ledger: Ledger, job: DueJob, dispatches: number): Promise<void> {
+  await ledger.sql`
+    INSERT INTO ticket (tenant_id, ticket_id, kind, subject_kind, subject_id, owner, reason, details, due_at)
+    SELECT tenant_id, gen_random_uuid(), 'dead-letter', ${job.kind}, ${job.subjectId}, ticket_owners ->> 'dead-letter',
+      'dispatched-without-progress', jsonb_build_object('dispatches', ${dispatches}::int, 'queue', ${job.queue}::text),
+      now() + make_interval(mins => COALESCE((thresholds ->> 'dead-letter')::int, 60))
+    FROM tenant WHERE tenant_id = ${job.tenantId}
+    ON CONFLICT DO NOTHING`;
+}

@@ -1,0 +1,472 @@
+import type { State } from "./state.js";
+
+/**
+ * The one table of legal edges (DESIGN §2, §3), as pure data: for each edge its guard and its effect. The SQL of every
+ * transition, the database's trigger and the documentation are made from it, so that they cannot disagree.
+ */
+
+/** Columns of `signing_operation` that guards read and effects write. */
+export type OperationColumn =
+  | "absence_began_at"
+  | "absence_count"
+  | "attempt_no"
+  | "basis"
+  | "cause"
+  | "dependants"
+  | "due_at"
+  | "event_no"
+  | "evidence_no"
+  | "finished_at"
+  | "first_attempt_at"
+  | "last_observation"
+  | "last_observation_kind"
+  | "lease_expires_at"
+  | "lease_owner"
+  | "not_before"
+  | "open_attempts"
+  | "open_dependencies"
+  | "proof_seq"
+  | "provider_ref"
+  | "quiet_from"
+  | "references_seen"
+  | "send_before"
+  | "superseded_by"
+  | "target_superseded";
+
+/** What a caller passes per row; durations in ms, `began_at` is database time. */
+export interface TransitionInput {
+  tenantId: string;
+  operationId: string;
+  /** Owner token of the lease, a fresh UUID per claim. */
+  owner?: string;
+  /** The `evidence_no` that the decision was made on. */
+  evidenceNo?: number;
+  leaseMs?: number;
+  /** When somebody must look next, from now. */
+  dueMs?: number;
+  providerRef?: string;
+  /** Role under which `providerRef` is stored. */
+  referenceRole?: "kept" | "draft" | "evidence";
+  /** Where the reference was learnt: `answer`, `late-answer`, `webhook`, `lookup`. */
+  referenceSource?: string;
+  signingStatus?: string;
+  observation?: object;
+  /** This result proves that the attempt left no request (declined, refused, not sent): one open attempt fewer. */
+  closes?: boolean;
+  /** This result shows a request, or restarts quiescence. */
+  raises?: boolean;
+  /** A reference of ours was learnt. */
+  shows?: boolean;
+  /** When the look began, database time, as text. */
+  beganAt?: string;
+  quiescenceMs?: number;
+  confirmations?: number;
+  spacingMs?: number;
+  sendBeforeMs?: number;
+  basis?: "proof" | "policy" | "person";
+  cause?: string;
+  successor?: string;
+  actor: string;
+  reason: string;
+  /** Ids, codes, counts and timings only: no personal data. */
+  evidence?: object;
+}
+
+export type ParamName =
+  | "owner"
+  | "evidence_no"
+  | "provider_ref"
+  | "observation"
+  | "began_at"
+  | "confirmations"
+  | "basis"
+  | "cause"
+  | "successor"
+  | "closes"
+  | "raises"
+  | "shows";
+export type DurationName = "lease_ms" | "due_ms" | "quiescence_ms" | "spacing_ms" | "send_before_ms";
+
+export type Operand =
+  | { column: OperationColumn; plusMs?: DurationName; plus?: number }
+  | { connection: "paused_until" | "held_at" }
+  | { param: ParamName; minusMs?: DurationName }
+  | { now: true; plusMs?: DurationName }
+  | { value: string | number | boolean | null };
+
+export type Guard =
+  | { left: Operand; is: "=" | "<=" | ">=" | "<" | ">"; right: Operand }
+  | { left: Operand; is: "null" | "not-null" }
+  | { anyOf: readonly Guard[] };
+
+export type Effect = { set: Operand } | { add: number | ParamName } | { keepOr: Operand } | { latest: Operand };
+export type Effects = { readonly [column in OperationColumn]?: Effect };
+
+/** What else the statement writes in the same commit. */
+export type SideRecord = "reference" | "signing" | "ticket" | "request";
+
+export interface Edge {
+  readonly from: State;
+  readonly to: State;
+  /** When, and nobody else. */
+  readonly when: string;
+  readonly guard: readonly Guard[];
+  readonly effect: Effects;
+  readonly records?: readonly SideRecord[];
+  /** Kind of the ticket opened with it. */
+  readonly ticket?: string;
+}
+
+const now: Operand = { now: true };
+const column = (name: OperationColumn): Operand => ({ column: name });
+const zero: Operand = { value: 0 };
+const nothing: Effect = { set: { value: null } };
+
+const isNull = (left: Operand): Guard => ({ left, is: "null" });
+const isNotNull = (left: Operand): Guard => ({ left, is: "not-null" });
+const equals = (left: Operand, right: Operand): Guard => ({ left, is: "=", right });
+
+const ownsLease: Guard = equals(column("lease_owner"), { param: "owner" });
+const sawAllEvidence: Guard = equals(column("evidence_no"), { param: "evidence_no" });
+const leaseExpired: Guard = { left: column("lease_expires_at"), is: "<=", right: now };
+const notSuperseded = isNull(column("superseded_by"));
+const superseded = isNotNull(column("superseded_by"));
+const released = equals(column("open_dependencies"), zero);
+const noReference = equals(column("references_seen"), zero);
+const noOpenAttempt = equals(column("open_attempts"), zero);
+const onlyThisAttemptOpen = equals(column("open_attempts"), { value: 1 });
+const voidMayFail: readonly Guard[] = [
+  equals(column("dependants"), zero),
+  equals(column("target_superseded"), { value: false }),
+];
+const voidMatters: Guard = {
+  anyOf: [{ left: column("dependants"), is: ">", right: zero }, equals(column("target_superseded"), { value: true })],
+};
+
+/** Absence (DESIGN §3 "When absence may be concluded"): the look began after the window, often enough, far enough apart. */
+const lookBeganAfterWindow: Guard = {
+  left: { param: "began_at" },
+  is: ">=",
+  right: { column: "quiet_from", plusMs: "quiescence_ms" },
+};
+const lookIsApart: Guard = {
+  anyOf: [
+    isNull(column("absence_began_at")),
+    { left: column("absence_began_at"), is: "<=", right: { param: "began_at", minusMs: "spacing_ms" } },
+  ],
+};
+const enoughLooks: Guard = {
+  left: { column: "absence_count", plus: 1 },
+  is: ">=",
+  right: { param: "confirmations" },
+};
+const absenceProven: readonly Guard[] = [
+  ownsLease,
+  sawAllEvidence,
+  noReference,
+  lookBeganAfterWindow,
+  lookIsApart,
+  enoughLooks,
+];
+const everyAttemptClosed: readonly Guard[] = [ownsLease, sawAllEvidence, noReference, noOpenAttempt];
+
+const lastWasRefused: Guard = { left: column("last_observation_kind"), is: "=", right: { value: "refused" } };
+
+const takeLease: Effects = {
+  lease_owner: { set: { param: "owner" } },
+  lease_expires_at: { set: { now: true, plusMs: "lease_ms" } },
+  due_at: { set: { now: true, plusMs: "lease_ms" } },
+};
+const dropLease: Effects = { lease_owner: nothing, lease_expires_at: nothing };
+const forgetLooks: Effects = { absence_count: { set: zero }, absence_began_at: nothing };
+const end: Effects = { due_at: nothing, finished_at: { set: now } };
+const endLease: Effects = { ...dropLease, ...end };
+/** The attempt's own worker recorded its end under its fence: quiescence counts from this moment. */
+const attemptEnded: Effects = { quiet_from: { set: now } };
+/** `not_before` keeps a job that is early (a redelivery, a stale one) from looking or sending before its time. */
+const dueAfter: Effects = {
+  due_at: { set: { now: true, plusMs: "due_ms" } },
+  not_before: { set: { now: true, plusMs: "due_ms" } },
+};
+const dueNow: Effects = { due_at: { set: now }, not_before: nothing };
+const itsTimeHasCome: Guard = {
+  anyOf: [isNull(column("not_before")), { left: column("not_before"), is: "<=", right: now }],
+};
+const allAttemptsAbsent: Effects = { open_attempts: { set: zero } };
+const backToPlanned: Effects = {
+  ...dropLease,
+  ...dueAfter,
+  ...forgetLooks,
+  ...allAttemptsAbsent,
+  proof_seq: { set: { column: "event_no", plus: 1 } },
+};
+const confirmed: Effects = {
+  ...endLease,
+  provider_ref: { set: { param: "provider_ref" } },
+  basis: { set: { param: "basis" } },
+  cause: { set: { param: "cause" } },
+  references_seen: { add: "shows" },
+  evidence_no: { add: 1 },
+};
+
+export const edges = {
+  claimForSubmit: {
+    from: "PLANNED",
+    to: "IN_FLIGHT",
+    when: "submit claim: released, not superseded, connection open, inside send_before",
+    guard: [
+      notSuperseded,
+      released,
+      itsTimeHasCome,
+      {
+        anyOf: [isNull({ connection: "paused_until" }), { left: { connection: "paused_until" }, is: "<=", right: now }],
+      },
+      isNull({ connection: "held_at" }),
+      { anyOf: [isNull(column("send_before")), { left: column("send_before"), is: ">", right: now }] },
+    ],
+    effect: {
+      ...takeLease,
+      ...forgetLooks,
+      attempt_no: { add: 1 },
+      open_attempts: { add: 1 },
+      first_attempt_at: { keepOr: now },
+      quiet_from: { set: { now: true, plusMs: "lease_ms" } },
+      send_before: nothing,
+      proof_seq: nothing,
+    },
+    records: ["request"],
+  },
+  sendBeforePassed: {
+    from: "PLANNED",
+    to: "UNKNOWN",
+    when: "send_before has passed: the absence proof is too old to act on",
+    guard: [released, { left: column("send_before"), is: "<=", right: now }],
+    effect: {
+      ...forgetLooks,
+      ...dueNow,
+      quiet_from: { latest: now },
+      // The proof that closed the attempts has aged: they count as open until it is taken again.
+      open_attempts: { set: { value: 1 } },
+      send_before: nothing,
+      proof_seq: nothing,
+    },
+  },
+  evidenceOnPlanned: {
+    from: "PLANNED",
+    to: "UNKNOWN",
+    when: "evidence that a request exists arrived",
+    guard: [],
+    effect: {
+      ...forgetLooks,
+      ...dueNow,
+      quiet_from: { latest: now },
+      evidence_no: { add: 1 },
+      references_seen: { add: "shows" },
+      send_before: nothing,
+      proof_seq: nothing,
+    },
+    records: ["reference"],
+  },
+  supersedePlanned: {
+    from: "PLANNED",
+    to: "SUPERSEDED",
+    when: "an amendment or a VOID came before it was sent, or its target turned out never to exist",
+    guard: [],
+    effect: { ...end, superseded_by: { keepOr: { param: "successor" } } },
+  },
+  confirm: {
+    from: "IN_FLIGHT",
+    to: "CONFIRMED",
+    when: "2xx with a provider reference, under the lease and on the evidence it knew",
+    guard: [ownsLease, sawAllEvidence],
+    effect: { ...confirmed, ...attemptEnded, last_observation: { set: { param: "observation" } } },
+    records: ["reference", "signing"],
+  },
+  refuse: {
+    from: "IN_FLIGHT",
+    to: "TERMINAL_FAILED",
+    when: "definitive refusal, every earlier attempt proven absent, no reference or event of ours",
+    guard: [ownsLease, sawAllEvidence, onlyThisAttemptOpen, noReference, ...voidMayFail],
+    effect: {
+      ...endLease,
+      ...attemptEnded,
+      ...allAttemptsAbsent,
+      last_observation: { set: { param: "observation" } },
+      evidence_no: { add: 1 },
+    },
+  },
+  voidRefused: {
+    from: "IN_FLIGHT",
+    to: "NEEDS_REVIEW",
+    when: "a VOID is refused while something waits for it or its target is superseded",
+    guard: [ownsLease, sawAllEvidence, onlyThisAttemptOpen, noReference, voidMatters],
+    effect: {
+      ...dropLease,
+      ...attemptEnded,
+      ...allAttemptsAbsent,
+      due_at: nothing,
+      last_observation: { set: { param: "observation" } },
+      evidence_no: { add: 1 },
+    },
+    records: ["ticket"],
+    ticket: "needs-review",
+  },
+  markUnknown: {
+    from: "IN_FLIGHT",
+    to: "UNKNOWN",
+    when: "anything else: the wait budget ended, and that proves nothing",
+    guard: [ownsLease],
+    effect: {
+      ...dropLease,
+      ...attemptEnded,
+      ...dueAfter,
+      last_observation: { set: { param: "observation" } },
+      open_attempts: { add: "closes" },
+      evidence_no: { add: "raises" },
+      references_seen: { add: "shows" },
+    },
+    records: ["reference"],
+  },
+  sweepSubmit: {
+    from: "IN_FLIGHT",
+    to: "UNKNOWN",
+    when: "the lease expired: the outcome is unknown, not failed",
+    guard: [leaseExpired],
+    effect: { ...dropLease, ...dueNow },
+  },
+  payloadChanged: {
+    from: "IN_FLIGHT",
+    to: "NEEDS_REVIEW",
+    when: "stored payload or document no longer matches its hash; nothing was sent",
+    guard: [ownsLease],
+    effect: { ...dropLease, ...attemptEnded, due_at: nothing, open_attempts: { add: -1 } },
+    records: ["ticket"],
+    ticket: "needs-review",
+  },
+  claimForReconcile: {
+    from: "UNKNOWN",
+    to: "RECONCILING",
+    when: "reconcile claim, no earlier than its time",
+    guard: [itsTimeHasCome],
+    effect: takeLease,
+  },
+  confirmFound: {
+    from: "RECONCILING",
+    to: "CONFIRMED",
+    when: "exactly one match, in a status that means sent (VOID: the target is void)",
+    guard: [ownsLease, sawAllEvidence],
+    effect: confirmed,
+    records: ["reference", "signing"],
+  },
+  absentSoPlanned: {
+    from: "RECONCILING",
+    to: "PLANNED",
+    when: "absence proven by lookups; same identity, key and bytes",
+    guard: [...absenceProven, notSuperseded, released],
+    effect: { ...backToPlanned, send_before: { set: { now: true, plusMs: "send_before_ms" } } },
+  },
+  declinedSoPlanned: {
+    from: "RECONCILING",
+    to: "PLANNED",
+    when: "every attempt has a recorded observation and each was declined, refused or never sent",
+    guard: [...everyAttemptClosed, notSuperseded, released],
+    effect: { ...backToPlanned, send_before: nothing },
+  },
+  absentSoSuperseded: {
+    from: "RECONCILING",
+    to: "SUPERSEDED",
+    when: "absence proven and superseded: never back to where a claim could send it",
+    guard: [...absenceProven, superseded],
+    effect: { ...endLease, ...allAttemptsAbsent },
+  },
+  declinedSoSuperseded: {
+    from: "RECONCILING",
+    to: "SUPERSEDED",
+    when: "every attempt closed and superseded",
+    guard: [...everyAttemptClosed, superseded],
+    effect: endLease,
+  },
+  absentAndRefused: {
+    from: "RECONCILING",
+    to: "TERMINAL_FAILED",
+    when: "absence proven and the last attempt was definitively refused",
+    guard: [...absenceProven, lastWasRefused, ...voidMayFail],
+    effect: { ...endLease, ...allAttemptsAbsent },
+  },
+  refusedByAll: {
+    from: "RECONCILING",
+    to: "TERMINAL_FAILED",
+    when: "every attempt closed and the last one definitively refused",
+    guard: [...everyAttemptClosed, lastWasRefused, ...voidMayFail],
+    effect: endLease,
+  },
+  absentOnce: {
+    from: "RECONCILING",
+    to: "UNKNOWN",
+    when: "an absence that counts, but not enough of them yet",
+    guard: [ownsLease, sawAllEvidence, lookBeganAfterWindow, lookIsApart],
+    effect: {
+      ...dropLease,
+      ...dueAfter,
+      absence_count: { add: 1 },
+      absence_began_at: { set: { param: "began_at" } },
+    },
+  },
+  inconclusive: {
+    from: "RECONCILING",
+    to: "UNKNOWN",
+    when: "inconclusive, or newer evidence arrived",
+    guard: [ownsLease],
+    effect: { ...dropLease, ...dueAfter },
+  },
+  sweepReconcile: {
+    from: "RECONCILING",
+    to: "UNKNOWN",
+    when: "the lease expired",
+    guard: [leaseExpired],
+    effect: { ...dropLease, ...dueNow },
+  },
+  conflict: {
+    from: "RECONCILING",
+    to: "NEEDS_REVIEW",
+    when: "conflicting evidence, or no way to prove anything",
+    guard: [ownsLease, sawAllEvidence],
+    effect: { ...dropLease, due_at: nothing },
+    records: ["ticket"],
+    ticket: "needs-review",
+  },
+  decideConfirmed: {
+    from: "NEEDS_REVIEW",
+    to: "CONFIRMED",
+    when: "a named person or policy keeps a reference",
+    guard: [sawAllEvidence],
+    effect: {
+      ...end,
+      provider_ref: { set: { param: "provider_ref" } },
+      basis: { set: { param: "basis" } },
+      cause: { set: { param: "cause" } },
+      references_seen: { add: "shows" },
+      evidence_no: { add: 1 },
+    },
+    records: ["reference", "signing"],
+  },
+  decideSuperseded: {
+    from: "NEEDS_REVIEW",
+    to: "SUPERSEDED",
+    when: "a named person or policy abandons it",
+    guard: [sawAllEvidence],
+    effect: { ...end, basis: { set: { param: "basis" } }, evidence_no: { add: 1 } },
+  },
+} as const satisfies Record<string, Edge>;
+
+export type EdgeName = keyof typeof edges;
+
+/** Every legal (from, to), each once, sorted: what the database's trigger allows. */
+export function legalPairs(): readonly (readonly [State, State])[] {
+  const seen = new Map<string, readonly [State, State]>();
+  for (const edge of Object.values<Edge>(edges)) seen.set(`${edge.from} ${edge.to}`, [edge.from, edge.to]);
+  return [...seen.keys()].sort().flatMap((key) => {
+    const pair = seen.get(key);
+    return pair === undefined ? [] : [pair];
+  });
+}

@@ -1,0 +1,40 @@
+import { fileURLToPath } from "node:url";
+import { drizzle } from "drizzle-orm/postgres-js";
+import { migrate as applyMigrations } from "drizzle-orm/postgres-js/migrator";
+import postgres from "postgres";
+
+/** "countersign" in hex digits: one lock for every migrator of this product. */
+const migrationLock = 0x0c5_516e;
+
+const folder = fileURLToPath(new URL("../migrations", import.meta.url));
+
+/**
+ * Brings the schema up to date. Any number of processes may call it at once: one advisory lock is held, on the migrating
+ * connection itself, from before the first read to after the last statement; a killed migrator's lock dies with it.
+ */
+export async function migrate(databaseUrl: string): Promise<void> {
+  const client = postgres(databaseUrl, { max: 1, onnotice: () => undefined, connect_timeout: 10 });
+  try {
+    await client`SELECT pg_advisory_lock(${migrationLock})`;
+    await applyMigrations(drizzle(client), { migrationsFolder: folder, migrationsSchema: "countersign" });
+    await client`SELECT pg_advisory_unlock(${migrationLock})`;
+  } finally {
+    await client.end({ timeout: 5 });
+  }
+}
+
+/** How many migrations the database has, and how many this code brings; equal means up to date. */
+export async function migrationState(databaseUrl: string): Promise<{ applied: number }> {
+  const client = postgres(databaseUrl, { max: 1, onnotice: () => undefined, connect_timeout: 5 });
+  try {
+    const [table] = await client<{ present: boolean }[]>`
+      SELECT to_regclass('countersign.__drizzle_migrations') IS NOT NULL AS present`;
+    if (table?.present !== true) return { applied: 0 };
+    const [row] = await client<
+      { applied: number }[]
+    >`SELECT count(*)::int AS applied FROM countersign.__drizzle_migrations`;
+    return { applied: row?.applied ?? 0 };
+  } finally {
+    await client.end({ timeout: 5 });
+  }
+}

@@ -1,0 +1,22 @@
+import type { OperationView } from "./read.js";
+
+/** The one question: did that request go out or not? */
+export type Sent = "yes" | "no" | "unknown";
+
+type Known = Pick<
+  OperationView,
+  "state" | "basis" | "attemptNo" | "openAttempts" | "referencesSeen" | "signingStatuses" | "action"
+>;
+
+/**
+ * Derived here and nowhere else (DESIGN §3). Yes: CONFIRMED with proof, or a reference in a status that means sent. No:
+ * never attempted, or every attempt declined, refused, never sent or proven absent. Everything else is unknown, also what
+ * a person or policy took as done.
+ */
+export function sent(operation: Known): Sent {
+  if (operation.state === "CONFIRMED") return operation.basis === "proof" ? "yes" : "unknown";
+  if (operation.action === "SEND" && operation.signingStatuses.some((status) => status !== "STAGED")) return "yes";
+  if (operation.attemptNo === 0 && operation.referencesSeen === 0) return "no";
+  if (operation.openAttempts === 0 && operation.referencesSeen === 0 && operation.state !== "IN_FLIGHT") return "no";
+  return "unknown";
+}

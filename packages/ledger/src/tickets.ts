@@ -1,0 +1,78 @@
+import type { AnySql, Ledger } from "./database.js";
+
+/** What a person may be asked to look at. Every tenant names an owner team for each (the database insists). */
+export const ticketKinds = [
+  /** An operation whose evidence conflicts or that nobody can prove. */
+  "needs-review",
+  /** A second request exists, or one that was taken as failed. */
+  "duplicate",
+  /** A verified webhook that can't be interpreted. */
+  "quarantine",
+  /** Work that failed too often. */
+  "dead-letter",
+  /** An operation that has waited longer than its tenant's threshold. */
+  "aged",
+  /** A credential or quota problem pauses the connection. */
+  "connection-paused",
+  /** The provider told two stories about one request. */
+  "signing-conflict",
+  /** A VOID was given up because its replacement failed. */
+  "void-retired",
+] as const;
+export type TicketKind = (typeof ticketKinds)[number];
+
+export interface NewTicket {
+  tenantId: string;
+  kind: TicketKind;
+  subjectKind: "operation" | "inbox" | "connection" | "endpoint";
+  subjectId: string;
+  reason: string;
+  /** Ids, codes and counts. */
+  details?: Record<string, string | number | boolean | null>;
+}
+
+/** Opens a ticket with the tenant's owner and clock; at most one open per kind and subject. */
+export async function openTicket(sql: AnySql, ticket: NewTicket): Promise<void> {
+  await sql`
+    INSERT INTO ticket (tenant_id, ticket_id, kind, subject_kind, subject_id, owner, reason, details, due_at)
+    SELECT tenant_id, gen_random_uuid(), ${ticket.kind}, ${ticket.subjectKind}, ${ticket.subjectId},
+      ticket_owners ->> ${ticket.kind}, ${ticket.reason}, ${sql.json(ticket.details ?? {})}::jsonb,
+      now() + make_interval(mins => COALESCE((thresholds ->> ${ticket.kind})::int, 60))
+    FROM tenant WHERE tenant_id = ${ticket.tenantId}
+    ON CONFLICT DO NOTHING`;
+}
+
+export interface Ticket {
+  ticketId: string;
+  kind: string;
+  subjectKind: string;
+  subjectId: string;
+  owner: string;
+  reason: string;
+  openedAt: string;
+  dueAt: string;
+  resolvedAt: string | null;
+  resolution: string | null;
+}
+
+/** Open tickets of a tenant, the most urgent first. */
+export async function listTickets(ledger: Ledger, tenantId: string, limit = 100): Promise<Ticket[]> {
+  return await ledger.sql<Ticket[]>`
+    SELECT ticket_id AS "ticketId", kind, subject_kind AS "subjectKind", subject_id AS "subjectId", owner, reason,
+      opened_at AS "openedAt", due_at AS "dueAt", resolved_at AS "resolvedAt", resolution
+    FROM ticket WHERE tenant_id = ${tenantId} AND resolved_at IS NULL ORDER BY due_at LIMIT ${limit}`;
+}
+
+/** Closes a ticket; false where it was closed already or is not this tenant's. */
+export async function resolveTicket(
+  ledger: Ledger,
+  tenantId: string,
+  ticketId: string,
+  by: string,
+  resolution: string,
+): Promise<boolean> {
+  const result = await ledger.sql`
+    UPDATE ticket SET resolved_at = now(), resolution = ${resolution}, resolved_by = ${by}
+    WHERE tenant_id = ${tenantId} AND ticket_id = ${ticketId} AND resolved_at IS NULL`;
+  return result.count === 1;
+}
