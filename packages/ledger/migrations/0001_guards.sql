@@ -236,7 +236,7 @@ CREATE TRIGGER cs_release_after_end AFTER UPDATE OF "state" ON "signing_operatio
 --> statement-breakpoint
 CREATE FUNCTION cs_bind_signing() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE webhook_inbox SET status = 'RECEIVED', due_at = now(), wait_until = NULL, dispatches = 0
+  UPDATE webhook_inbox SET status = 'RECEIVED', due_at = now(), wait_until = NULL
     WHERE tenant_id = NEW.tenant_id AND connection_id = NEW.connection_id AND provider_ref = NEW.provider_ref
       AND (status = 'WAITING' OR (status = 'QUARANTINED' AND outcome = 'unmapped-reference'));
   RETURN NULL;

@@ -4,8 +4,8 @@ import { Keyring, type TenantKey } from "./keyring.js";
 
 export interface LedgerOptions {
   databaseUrl: string;
-  /** `COUNTERSIGN_ENCRYPTION_KEY`: 32 bytes, base64. */
-  encryptionKey: string;
+  /** `COUNTERSIGN_ENCRYPTION_KEY`: 32 bytes, or their base64. */
+  encryptionKey: string | Uint8Array;
   /** Connections at most. */
   maxConnections?: number;
   /** false behind a transaction-mode pooler older than PgBouncer 1.21. */

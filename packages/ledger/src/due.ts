@@ -126,6 +126,23 @@ export async function raiseGeneration(sql: AnySql, jobs: readonly DueJob[]): Pro
   return raised;
 }
 
+const makeDueStatement = (table: string, id: string) => `
+  UPDATE ${table} t SET due_at = now() + make_interval(secs => $2::float8 / 1000)
+  FROM jsonb_to_recordset($1::text::jsonb) AS x(tenant_id text, id uuid)
+  WHERE t.tenant_id = x.tenant_id AND t.${id} = x.id AND t.due_at > now()`;
+const makeOperationsDue = `${makeDueStatement("signing_operation", "operation_id")} AND t.state IN ('PLANNED','UNKNOWN')`;
+const makeInboxDue = makeDueStatement("webhook_inbox", "inbox_id");
+
+/** Visited, but their queue could not be reached: they are due again in `ms`, not only after a redispatch interval. */
+export async function makeDueAgain(sql: AnySql, jobs: readonly DueJob[], ms: number): Promise<void> {
+  for (const kind of ["operation", "inbox"]) {
+    const some = jobs.filter((job) => job.kind === kind);
+    if (some.length === 0) continue;
+    const rows = some.map((job) => ({ tenant_id: job.tenantId, id: job.subjectId }));
+    await run(sql, kind === "operation" ? makeOperationsDue : makeInboxDue, [JSON.stringify(rows), ms]);
+  }
+}
+
 /**
  * A claim that found the connection paused or held, or the row's own time not come: nobody looks again before that.
  * Only while the row is still what the claim found.

@@ -231,7 +231,7 @@ CREATE TRIGGER cs_release_after_end AFTER UPDATE OF "state" ON "signing_operatio
 /** Binding a reference makes the events that waited for it due, in the same transaction (DESIGN §4 "Signing rows"). */
 const bindSigning = `CREATE FUNCTION cs_bind_signing() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE webhook_inbox SET status = 'RECEIVED', due_at = now(), wait_until = NULL, dispatches = 0
+  UPDATE webhook_inbox SET status = 'RECEIVED', due_at = now(), wait_until = NULL
     WHERE tenant_id = NEW.tenant_id AND connection_id = NEW.connection_id AND provider_ref = NEW.provider_ref
       AND (status = 'WAITING' OR (status = 'QUARANTINED' AND outcome = 'unmapped-reference'));
   RETURN NULL;

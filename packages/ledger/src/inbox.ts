@@ -140,7 +140,7 @@ export async function waitForBinding(
   await sql`
     UPDATE webhook_inbox SET status = 'WAITING', outcome = 'unbound-reference',
       wait_until = COALESCE(wait_until, now() + make_interval(secs => ${waitMs}::float8 / 1000)),
-      due_at = COALESCE(wait_until, now() + make_interval(secs => ${waitMs}::float8 / 1000)), dispatches = 0
+      due_at = COALESCE(wait_until, now() + make_interval(secs => ${waitMs}::float8 / 1000))
     WHERE tenant_id = ${row.tenantId} AND inbox_id = ${row.inboxId} AND status IN ('RECEIVED','WAITING')`;
 }
 
@@ -153,7 +153,7 @@ export async function recordApplyFailure(
 ): Promise<string | undefined> {
   const [after] = await ledger.sql<{ status: string }[]>`
     WITH u AS (
-      UPDATE webhook_inbox SET failures = failures + 1, dispatches = 0, outcome = ${code},
+      UPDATE webhook_inbox SET failures = failures + 1, outcome = ${code},
         status = CASE WHEN failures + 1 >= ${limits.maxFailures} THEN 'DEAD' ELSE status END,
         due_at = CASE WHEN failures + 1 >= ${limits.maxFailures} THEN NULL
           ELSE now() + make_interval(secs => ${limits.backoffMs}::float8 / 1000) END

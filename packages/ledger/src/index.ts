@@ -1,3 +1,4 @@
+export { type OpenedRequest, openApproved } from "./approved.js";
 export {
   type Connection,
   createConnection,
@@ -17,6 +18,7 @@ export { type DocumentStore, postgresDocumentStore } from "./documents.js";
 export {
   type DueJob,
   type DueQueue,
+  makeDueAgain,
   postpone,
   raiseGeneration,
   reportPoisoned,

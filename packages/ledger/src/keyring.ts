@@ -60,9 +60,9 @@ export class Keyring {
   /** First 8 hex digits of the key's own digest: tells keys apart without telling the key. */
   readonly keyId: string;
 
-  /** `base64Key`: 32 bytes, base64. */
-  constructor(base64Key: string) {
-    const key = Buffer.from(base64Key, "base64");
+  /** 32 bytes, or their base64. */
+  constructor(masterKey: string | Uint8Array) {
+    const key = typeof masterKey === "string" ? Buffer.from(masterKey, "base64") : Buffer.from(masterKey);
     if (key.length !== 32) throw new DecryptionError("COUNTERSIGN_ENCRYPTION_KEY must be 32 bytes in base64");
     this.#master = key;
     this.keyId = createHash("sha256").update("countersign key id").update(key).digest("hex").slice(0, 8);

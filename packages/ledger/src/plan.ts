@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { associatedWith } from "./approved.js";
 import { type AnySql, type Ledger, run } from "./database.js";
 import { certainlyRolledBack, PlanRefusedError, sqlState } from "./errors.js";
 import { type Approved, differingParts, type PayloadHash, payloadHash } from "./hash.js";
@@ -82,8 +83,8 @@ export async function insertPlanned(
   { plan, hash, openDependencies, targetOperationId, targetRef, actor }: PlanRow,
 ): Promise<PlannedOperation | undefined> {
   const key = await ledger.tenantKey(plan.tenantId);
-  const associated = (what: string): string => `${plan.tenantId}/approved_payload/${plan.operationId}/${what}`;
-  const seal = (value: object, what: string): Buffer => key.seal(Buffer.from(JSON.stringify(value)), associated(what));
+  const seal = (value: object, what: "payload" | "request"): Buffer =>
+    key.seal(Buffer.from(JSON.stringify(value)), associatedWith(plan.tenantId, plan.operationId, what));
   const { approved } = plan;
   const digests = approved.action === "SEND" ? approved.payload.documents.map((document) => document.sha256) : [];
   const [row] = await run<{ operation_id: string; state: State; event_no: number }>(sql, insertStatement, [

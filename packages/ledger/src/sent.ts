@@ -14,6 +14,9 @@ type Known = Pick<
  * a person or policy took as done.
  */
 export function sent(operation: Known): Sent {
+  // Staged only: the provider has it, and nobody has been mailed.
+  const onlyStaged = operation.signingStatuses.length > 0 && operation.signingStatuses.every((s) => s === "STAGED");
+  if (operation.state === "CONFIRMED" && operation.action === "SEND" && onlyStaged) return "no";
   if (operation.state === "CONFIRMED") return operation.basis === "proof" ? "yes" : "unknown";
   if (operation.action === "SEND" && operation.signingStatuses.some((status) => status !== "STAGED")) return "yes";
   if (operation.attemptNo === 0 && operation.referencesSeen === 0) return "no";

@@ -1,0 +1,185 @@
+import { hostname } from "node:os";
+import { beat, Ledger, type ProcessIdentity, sayGoodbye } from "@countersign/ledger";
+import {
+  checkRedisPolicy,
+  createWorker,
+  type JobHandler,
+  openQueues,
+  type QueueName,
+  type Queues,
+  type QueueWorker,
+} from "@countersign/queue";
+import {
+  CheckFailed,
+  type Check,
+  commonConfig,
+  createLogger,
+  createMetrics,
+  type HealthServer,
+  integerSetting,
+  type Logger,
+  loadConfig,
+  type Metrics,
+  newId,
+  runProcess,
+  startHealthServer,
+  windows,
+  checkWindows,
+  type Windows,
+} from "@countersign/runtime";
+import { type DueLoop, startDueLoop } from "./due-loop.js";
+
+/** What every worker process reads from its environment. */
+export const workerConfig = {
+  ...commonConfig,
+  ...windows,
+  DATABASE_POOL: integerSetting("connections", { min: 1, max: 200, default: 10 }),
+  GRACE_MS: integerSetting("milliseconds", { min: 100, max: 600_000, default: 40_000 }),
+  HEARTBEAT_MS: integerSetting("milliseconds", { min: 100, max: 60_000, default: 2_000 }),
+} as const;
+
+/** The parts that a handler works with. */
+export interface WorkerParts {
+  ledger: Ledger;
+  queues: Queues;
+  logger: Logger;
+  metrics: Metrics;
+  windows: Windows;
+}
+
+export interface WorkerProcess {
+  name: string;
+  queue: QueueName;
+  /** Jobs side by side. */
+  concurrency: number;
+  /** Makes the handler once the parts are open. */
+  handler(parts: WorkerParts): JobHandler;
+  /** Closes what the handler opened. */
+  onStop?(): Promise<void>;
+}
+
+/** Everything a worker process opens, in order; closed in reverse by `stop`. */
+class Running {
+  readonly ledger: Ledger;
+  readonly queues: Queues;
+  worker: QueueWorker | undefined;
+  loop: DueLoop | undefined;
+  health: HealthServer | undefined;
+  heartbeat: NodeJS.Timeout | undefined;
+  constructor(ledger: Ledger, queues: Queues) {
+    this.ledger = ledger;
+    this.queues = queues;
+  }
+}
+
+/**
+ * Runs one worker process: its queue's worker, the due loop, a heartbeat, `/healthz`, `/readyz`, `/metrics`, and a stop
+ * that takes nothing new, finishes what is in flight and exits.
+ */
+export function runWorker(options: WorkerProcess): void {
+  const config = loadConfig(workerConfig, process.env, { name: options.name });
+  checkWindows(config, { name: options.name });
+  const logger = createLogger({ name: options.name, level: config.LOG_LEVEL });
+  const metrics = createMetrics(options.name);
+  const jobs = metrics.counter({
+    name: "countersign_jobs_total",
+    help: "Jobs that ended, by queue and outcome",
+    labels: ["queue", "outcome"],
+  });
+  const running = new Running(
+    new Ledger({
+      databaseUrl: config.DATABASE_URL,
+      encryptionKey: config.COUNTERSIGN_ENCRYPTION_KEY,
+      maxConnections: Math.max(config.DATABASE_POOL, Math.ceil(options.concurrency / 2)),
+      applicationName: `countersign-${options.name}`,
+    }),
+    openQueues({
+      redisUrl: config.REDIS_URL,
+      databaseUrl: config.DATABASE_URL,
+      queueDatabaseUrl: config.QUEUE_DATABASE_URL,
+      logger,
+    }),
+  );
+  const { ledger, queues } = running;
+  const identity: ProcessIdentity = { processId: newId(), kind: options.name, host: hostname(), pid: process.pid };
+
+  runProcess({
+    name: options.name,
+    logger,
+    graceMs: config.GRACE_MS,
+    start: async () => {
+      await queues.ready(5_000);
+      if (queues.kind === "redis") {
+        await checkRedisPolicy(queues, { allowEviction: config.COUNTERSIGN_ALLOW_REDIS_EVICTION, logger });
+      }
+      const parts: WorkerParts = { ledger, queues, logger, metrics, windows: config };
+      running.worker = await createWorker({
+        queues,
+        queue: options.queue,
+        concurrency: options.concurrency,
+        handler: options.handler(parts),
+        logger,
+        onFinished: (outcome) => jobs.inc({ queue: options.queue, outcome }),
+      });
+      running.loop = startDueLoop({ ...parts, sweepMs: config.SWEEP_MS, redispatchMs: config.REDISPATCH_MS });
+      running.heartbeat = startHeartbeat(ledger, identity, config.HEARTBEAT_MS, logger);
+      running.health = await startHealthServer({
+        host: config.HOST,
+        port: config.PORT,
+        metrics,
+        checks: readyChecks(running, config.SWEEP_MS),
+      });
+      logger.info({ port: running.health.port, queue: options.queue, backend: queues.kind }, "listening");
+    },
+    stop: async () => {
+      clearInterval(running.heartbeat);
+      await running.loop?.stop();
+      await running.worker?.close({ graceMs: Math.max(100, config.GRACE_MS - 3_000) });
+      await options.onStop?.();
+      await running.health?.close();
+      await sayGoodbye(ledger, identity.processId).catch((error: unknown) =>
+        logger.warn({ err: error }, "could not say goodbye: the heartbeat will end by itself"),
+      );
+      await queues.close();
+      await ledger.close(1_000);
+    },
+  });
+}
+
+function startHeartbeat(ledger: Ledger, identity: ProcessIdentity, everyMs: number, logger: Logger): NodeJS.Timeout {
+  let failing = false;
+  const once = (): void => {
+    beat(ledger, identity).then(
+      () => {
+        failing = false;
+      },
+      (error: unknown) => {
+        if (!failing) logger.warn({ err: error }, "heartbeat failed");
+        failing = true;
+      },
+    );
+  };
+  once();
+  return setInterval(once, everyMs);
+}
+
+/** Progress, not a ping: it can claim, it has taken from its queue, and its due loop goes round. */
+function readyChecks(running: Running, sweepMs: number): Check[] {
+  const checks: Check[] = [
+    {
+      name: "claim",
+      run: async () => {
+        await running.ledger.sql`SELECT 1 FROM signing_operation LIMIT 1`;
+      },
+    },
+    running.queues.check,
+    {
+      name: "due-loop",
+      run: async () => {
+        if ((running.loop?.idleMs() ?? Number.POSITIVE_INFINITY) > sweepMs * 3 + 5_000) throw new CheckFailed("no-progress");
+      },
+    },
+  ];
+  if (running.worker !== undefined) checks.push(running.worker.check);
+  return checks;
+}
