@@ -29,7 +29,7 @@ interface Recording {
 const writeAgainAfterMs = [50, 200, 1_000, 2_000, 5_000];
 
 /** Nothing left this house: how long until it is tried again, by attempt. */
-const notSentBackoff = { baseMs: 500, ceilingMs: 60_000 };
+const notSentBackoff = { baseMs: 500, maxMs: 60_000 };
 
 /**
  * Writes what an attempt proved, under its fence. An unanswered commit is written again by the same fenced UPDATE; zero
@@ -64,7 +64,10 @@ export async function recordObservation(
       return await record(recording);
     } catch (error) {
       if (wait === undefined || sqlState(error) === guardStates.referenceOfAnotherOperation) throw error;
-      deps.logger.warn({ err: error, tenant: row.tenant_id, operation: row.operation_id }, "result not stored: written again");
+      deps.logger.warn(
+        { err: error, tenant: row.tenant_id, operation: row.operation_id },
+        "result not stored: written again",
+      );
       await new Promise((resolve) => setTimeout(resolve, wait));
     }
   }
@@ -160,7 +163,9 @@ async function voidAccepted(recording: Recording, accepted: Accepted): Promise<s
       reason: "accepted",
     },
   ]);
-  return outcome?.applied === true ? outcome.row.state : unknown(recording, { raises: true, reason: "accepted-not-yet-seen" });
+  return outcome?.applied === true
+    ? outcome.row.state
+    : unknown(recording, { raises: true, reason: "accepted-not-yet-seen" });
 }
 
 /** Definitive for this attempt; final only if every earlier one is proven absent. */
@@ -197,7 +202,12 @@ async function declined(recording: Recording, observation: Declined): Promise<st
 
 async function unknown(recording: Recording, more: Partial<TransitionInput>): Promise<string> {
   const { deps, row, base } = recording;
-  const outcome = await markUnknown(deps.ledger, { ...base, ...more, owner: base.owner, observation: base.observation });
+  const outcome = await markUnknown(deps.ledger, {
+    ...base,
+    ...more,
+    owner: base.owner,
+    observation: base.observation,
+  });
   if (!outcome.applied) return late(recording);
   if ((more.dueMs ?? 0) === 0) {
     await deps.handOver([jobOf(outcome.row.event_no, "reconcile", row.tenant_id, row.operation_id)]);

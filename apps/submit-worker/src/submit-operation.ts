@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import {
   type ClaimedRow,
-  claimForSubmit,
   type Connection,
+  claimForSubmit,
   type DocumentStore,
   type DueJob,
   findState,
@@ -14,9 +14,15 @@ import {
   recordEvidence,
   sendBeforePassed,
 } from "@countersign/ledger";
-import { assembleBody, documentsOf, type Observation, type PreparedRequest, type SignatureProvider } from "@countersign/provider";
+import {
+  assembleBody,
+  documentsOf,
+  type Observation,
+  type PreparedRequest,
+  type SignatureProvider,
+} from "@countersign/provider";
 import type { Logger } from "@countersign/runtime";
-import { LeaseClock, type Clocks } from "./lease-clock.js";
+import { type Clocks, LeaseClock } from "./lease-clock.js";
 import { preparedRequest } from "./prepared-request.js";
 import { recordObservation } from "./record-observation.js";
 
@@ -58,7 +64,15 @@ export async function submitOperation(deps: SubmitDeps, tenantId: string, operat
   const owner = randomUUID();
   // If this commit goes unanswered no call is made: the error ends the job, and the sweeper finds the row.
   const [claim] = await claimForSubmit(deps.ledger, [
-    { tenantId, operationId, owner, leaseMs: deps.leaseMs, actor: "submit-worker", reason: "claimed", evidence: { owner } },
+    {
+      tenantId,
+      operationId,
+      owner,
+      leaseMs: deps.leaseMs,
+      actor: "submit-worker",
+      reason: "claimed",
+      evidence: { owner },
+    },
   ]);
   if (claim === undefined || !claim.applied) return notClaimed(deps, tenantId, operationId);
   const attempt = new Attempt(deps, claim.row, owner, clock);
@@ -78,7 +92,12 @@ async function notClaimed(deps: SubmitDeps, tenantId: string, operationId: strin
     });
     if (moved.applied) await deps.handOver([jobOf(moved.row.event_no, "reconcile", tenantId, operationId)]);
   } else if (found.waitMs > 0 || found.held) {
-    await postpone(deps.ledger, { tenantId, operationId, state: "PLANNED", waitMs: found.held ? 60_000 : found.waitMs });
+    await postpone(deps.ledger, {
+      tenantId,
+      operationId,
+      state: "PLANNED",
+      waitMs: found.held ? 60_000 : found.waitMs,
+    });
   }
   return { kind: "not-claimed", found: "PLANNED" };
 }
@@ -134,7 +153,10 @@ class Attempt {
       reason: "payload-changed-after-approval",
       evidence: { what },
     });
-    this.#deps.logger.error({ tenant: tenantId, operation: operationId, reason: "payload-changed" }, "nothing was sent");
+    this.#deps.logger.error(
+      { tenant: tenantId, operation: operationId, reason: "payload-changed" },
+      "nothing was sent",
+    );
     return { kind: "payload-changed" };
   }
 
@@ -149,13 +171,19 @@ class Attempt {
         documents.set(digest, await this.#deps.documents.get(this.#row.tenant_id, digest));
       }
     } catch (error) {
-      this.#deps.logger.warn({ err: error, tenant: this.#row.tenant_id, operation: this.#row.operation_id }, "document unreadable");
+      this.#deps.logger.warn(
+        { err: error, tenant: this.#row.tenant_id, operation: this.#row.operation_id },
+        "document unreadable",
+      );
       return "unreadable";
     }
     try {
       return assembleBody(request, documents).digest === opened.bodyDigest ? "same" : "changed";
     } catch (error) {
-      this.#deps.logger.warn({ err: error, tenant: this.#row.tenant_id, operation: this.#row.operation_id }, "body differs");
+      this.#deps.logger.warn(
+        { err: error, tenant: this.#row.tenant_id, operation: this.#row.operation_id },
+        "body differs",
+      );
       return "changed";
     }
   }

@@ -30,7 +30,8 @@ export async function openApproved(ledger: Ledger, row: ClaimedRow): Promise<Ope
     const request = read(row.request, "request");
     return { kind: "intact", request, payload: approved.payload, bodyDigest: row.body_digest.toString("hex") };
   } catch (error) {
-    if (error instanceof DecryptionError || error instanceof SyntaxError) return { kind: "unreadable", cause: "decryption" };
+    if (error instanceof DecryptionError || error instanceof SyntaxError)
+      return { kind: "unreadable", cause: "decryption" };
     throw error;
   }
 }

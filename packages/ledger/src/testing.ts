@@ -1,7 +1,16 @@
 import { randomBytes } from "node:crypto";
 import { createTestDatabase, type PostgresServer, startPostgres } from "@countersign/devstack";
 import { type NeutralPayload, newId } from "@countersign/runtime";
-import { createConnection, createTenant, Ledger, migrate, normalisePayload, type Plan, plan, postgresDocumentStore } from "./index.js";
+import {
+  createConnection,
+  createTenant,
+  Ledger,
+  migrate,
+  normalisePayload,
+  type Plan,
+  plan,
+  postgresDocumentStore,
+} from "./index.js";
 
 /** A ledger on a real PostgreSQL of its own, with two tenants and a connection each. For tests of this package. */
 export interface TestLedger {
@@ -16,7 +25,11 @@ export async function startTestLedger(): Promise<TestLedger> {
   const server = await startPostgres({ durable: false });
   const { url } = await createTestDatabase(server.url);
   await migrate(url);
-  const ledger = new Ledger({ databaseUrl: url, encryptionKey: randomBytes(32).toString("base64"), maxConnections: 20 });
+  const ledger = new Ledger({
+    databaseUrl: url,
+    encryptionKey: randomBytes(32).toString("base64"),
+    maxConnections: 20,
+  });
   const documents = postgresDocumentStore(ledger);
   let documentSha256 = "";
   for (const tenantId of ["acme", "bravo"]) {

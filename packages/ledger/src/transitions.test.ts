@@ -147,7 +147,9 @@ describe("the database refuses, also from psql,", () => {
 
   it("a reference without CONFIRMED, and CONFIRMED without a reference", async () => {
     const id = await operationIn("UNKNOWN");
-    await expect(plain`UPDATE signing_operation SET provider_ref = 'x' WHERE operation_id = ${id}`).rejects.toMatchObject({
+    await expect(
+      plain`UPDATE signing_operation SET provider_ref = 'x' WHERE operation_id = ${id}`,
+    ).rejects.toMatchObject({
       constraint_name: "operation_ref_exactly_when_confirmed",
     });
   });
@@ -163,8 +165,12 @@ describe("the database refuses, also from psql,", () => {
     const live = await operationIn("UNKNOWN");
     const final = await operationIn("CONFIRMED");
     const rule = { constraint_name: "operation_live_rows_are_due" };
-    await expect(plain`UPDATE signing_operation SET due_at = NULL WHERE operation_id = ${live}`).rejects.toMatchObject(rule);
-    await expect(plain`UPDATE signing_operation SET due_at = now() WHERE operation_id = ${final}`).rejects.toMatchObject(rule);
+    await expect(plain`UPDATE signing_operation SET due_at = NULL WHERE operation_id = ${live}`).rejects.toMatchObject(
+      rule,
+    );
+    await expect(
+      plain`UPDATE signing_operation SET due_at = now() WHERE operation_id = ${final}`,
+    ).rejects.toMatchObject(rule);
   });
 
   it("changed, deleted or truncated history, ledger rows and payloads", async () => {
@@ -190,8 +196,12 @@ describe("the database refuses, also from psql,", () => {
 
   it("an attempt number that moves without a claim, and evidence that goes back", async () => {
     const id = await operationIn("UNKNOWN");
-    await expect(plain`UPDATE signing_operation SET attempt_no = 0 WHERE operation_id = ${id}`).rejects.toMatchObject({ code: "CS002" });
-    await expect(plain`UPDATE signing_operation SET attempt_no = 7 WHERE operation_id = ${id}`).rejects.toMatchObject({ code: "CS001" });
+    await expect(plain`UPDATE signing_operation SET attempt_no = 0 WHERE operation_id = ${id}`).rejects.toMatchObject({
+      code: "CS002",
+    });
+    await expect(plain`UPDATE signing_operation SET attempt_no = 7 WHERE operation_id = ${id}`).rejects.toMatchObject({
+      code: "CS001",
+    });
   });
 
   it("a row that does not begin PLANNED", async () => {
@@ -307,7 +317,9 @@ describe("absence", () => {
     const tooSoon = { ...first, beganAt: "2100-01-01T00:00:14.999Z" };
     expect((await transition(test.ledger, "absentSoPlanned", tooSoon)).applied).toBe(false);
     const apart = { ...first, beganAt: "2100-01-01T00:00:15Z" };
-    expect((await transition(test.ledger, "absentSoPlanned", { ...apart, evidenceNo: evidenceNo + 1 })).applied).toBe(false);
+    expect((await transition(test.ledger, "absentSoPlanned", { ...apart, evidenceNo: evidenceNo + 1 })).applied).toBe(
+      false,
+    );
     expect((await transition(test.ledger, "absentSoPlanned", apart)).applied).toBe(true);
     const history = await getHistory(test.ledger, "acme", id);
     expect(history.map((line) => line.seq)).toEqual(history.map((_, index) => index + 1));
@@ -318,8 +330,9 @@ describe("absence", () => {
     const before = await test.ledger.sql`SELECT provider_key FROM signing_operation WHERE operation_id = ${id}`;
     await transition(test.ledger, "absentSoPlanned", { ...base(id), evidenceNo, beganAt: future });
     await step("claimForSubmit", id);
-    const after = await test.ledger.sql`SELECT provider_key, attempt_no FROM signing_operation WHERE operation_id = ${id}`;
-    expect(after[0]).toMatchObject({ provider_key: before[0]?.["provider_key"], attempt_no: 2 });
+    const after = await test.ledger
+      .sql`SELECT provider_key, attempt_no FROM signing_operation WHERE operation_id = ${id}`;
+    expect(after[0]).toMatchObject({ provider_key: before[0]?.provider_key, attempt_no: 2 });
   });
 
   it("is not proven by a refusal while an earlier attempt is open", async () => {
@@ -333,13 +346,20 @@ describe("absence", () => {
 it("send_before that has passed sends nothing: the proof is taken again", async () => {
   const id = await operationIn("RECONCILING");
   const row = await getOperation(test.ledger, "acme", id);
-  await transition(test.ledger, "absentSoPlanned", { ...base(id), evidenceNo: row?.evidenceNo ?? 0, beganAt: future, sendBeforeMs: -1 });
+  await transition(test.ledger, "absentSoPlanned", {
+    ...base(id),
+    evidenceNo: row?.evidenceNo ?? 0,
+    beganAt: future,
+    sendBeforeMs: -1,
+  });
   const [claim] = await claimForSubmit(test.ledger, [{ ...base(id), owner, leaseMs: 1_000 }]);
   expect(claim).toMatchObject({ applied: false, found: { state: "PLANNED", sendBeforePassed: true } });
   await step("sendBeforePassed", id);
   await step("claimForReconcile", id);
   const again = await findState(test.ledger.sql, "acme", id);
-  expect((await transition(test.ledger, "declinedSoPlanned", { ...base(id), evidenceNo: again?.evidenceNo ?? 0 })).applied).toBe(false);
+  expect(
+    (await transition(test.ledger, "declinedSoPlanned", { ...base(id), evidenceNo: again?.evidenceNo ?? 0 })).applied,
+  ).toBe(false);
 });
 
 it("one reference never belongs to two operations", async () => {
@@ -347,7 +367,14 @@ it("one reference never belongs to two operations", async () => {
   const second = await operationIn("IN_FLIGHT");
   await expect(
     confirm(test.ledger, [
-      { ...base(second), owner, evidenceNo: 0, providerRef: `sr_${first}`, observation: { kind: "accepted" }, signingStatus: "SENT" },
+      {
+        ...base(second),
+        owner,
+        evidenceNo: 0,
+        providerRef: `sr_${first}`,
+        observation: { kind: "accepted" },
+        signingStatus: "SENT",
+      },
     ]),
   ).rejects.toMatchObject({ code: "CS004" });
   expect((await findState(test.ledger.sql, "acme", second))?.state).toBe("IN_FLIGHT");
@@ -367,12 +394,18 @@ it("a refused VOID that matters goes to a person, with an owned ticket; one that
   expect((await attempt("refuse", matters)).applied).toBe(false);
   await step("voidRefused", matters);
   const [ticket] = await test.ledger.sql`SELECT owner FROM ticket WHERE subject_id = ${matters}`;
-  expect(ticket?.["owner"]).toBe("contracts-team");
+  expect(ticket?.owner).toBe("contracts-team");
 });
 
 it("not_before turns early jobs away", async () => {
   const id = await operationIn("IN_FLIGHT");
-  await markUnknown(test.ledger, { ...base(id), owner, observation: { kind: "declined" }, dueMs: 60_000, closes: true });
+  await markUnknown(test.ledger, {
+    ...base(id),
+    owner,
+    observation: { kind: "declined" },
+    dueMs: 60_000,
+    closes: true,
+  });
   const outcome = await claimForReconcile(test.ledger, { ...base(id), owner, leaseMs: 1_000 });
   expect(outcome).toMatchObject({ applied: false, found: { state: "UNKNOWN" } });
   expect(outcome.applied ? 0 : outcome.found?.waitMs).toBeGreaterThan(50_000);

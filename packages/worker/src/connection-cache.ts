@@ -6,7 +6,10 @@ type Opened = Connection & { credential: string };
  * Connections for the moment of a call, kept for a few seconds: a changed credential or base URL is seen soon, and a
  * thousand calls don't read the same row. Whether it is *paused* is never decided from here but by the claim.
  */
-export function connectionCache(ledger: Ledger, keepMs = 2_000): (tenantId: string, connectionId: string) => Promise<Opened> {
+export function connectionCache(
+  ledger: Ledger,
+  keepMs = 2_000,
+): (tenantId: string, connectionId: string) => Promise<Opened> {
   const cache = new Map<string, { until: number; connection: Promise<Opened> }>();
   return async (tenantId, connectionId) => {
     const key = `${tenantId} ${connectionId}`;

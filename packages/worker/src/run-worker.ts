@@ -10,8 +10,9 @@ import {
   type QueueWorker,
 } from "@countersign/queue";
 import {
-  CheckFailed,
   type Check,
+  CheckFailed,
+  checkWindows,
   commonConfig,
   createLogger,
   createMetrics,
@@ -23,9 +24,8 @@ import {
   newId,
   runProcess,
   startHealthServer,
-  windows,
-  checkWindows,
   type Windows,
+  windows,
 } from "@countersign/runtime";
 import { type DueLoop, startDueLoop } from "./due-loop.js";
 
@@ -109,9 +109,7 @@ export function runWorker(options: WorkerProcess): void {
     graceMs: config.GRACE_MS,
     start: async () => {
       await queues.ready(5_000);
-      if (queues.kind === "redis") {
-        await checkRedisPolicy(queues, { allowEviction: config.COUNTERSIGN_ALLOW_REDIS_EVICTION, logger });
-      }
+      if (config.REDIS_URL !== undefined) await checkPolicy(config.REDIS_URL, config, logger);
       const parts: WorkerParts = { ledger, queues, logger, metrics, windows: config };
       running.worker = await createWorker({
         queues,
@@ -146,6 +144,16 @@ export function runWorker(options: WorkerProcess): void {
   });
 }
 
+/** Refuses a Redis that may evict jobs and locks; "cannot tell" is said, and is not "ok". */
+async function checkPolicy(
+  redisUrl: string,
+  config: { COUNTERSIGN_ALLOW_REDIS_EVICTION: boolean },
+  logger: Logger,
+): Promise<void> {
+  const { verdict } = await checkRedisPolicy(redisUrl, { allowEviction: config.COUNTERSIGN_ALLOW_REDIS_EVICTION });
+  if (verdict !== "ok") logger.warn({ policy: verdict }, "redis eviction policy");
+}
+
 function startHeartbeat(ledger: Ledger, identity: ProcessIdentity, everyMs: number, logger: Logger): NodeJS.Timeout {
   let failing = false;
   const once = (): void => {
@@ -176,7 +184,8 @@ function readyChecks(running: Running, sweepMs: number): Check[] {
     {
       name: "due-loop",
       run: async () => {
-        if ((running.loop?.idleMs() ?? Number.POSITIVE_INFINITY) > sweepMs * 3 + 5_000) throw new CheckFailed("no-progress");
+        if ((running.loop?.idleMs() ?? Number.POSITIVE_INFINITY) > sweepMs * 3 + 5_000)
+          throw new CheckFailed("no-progress");
       },
     },
   ];
