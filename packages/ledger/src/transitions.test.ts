@@ -262,7 +262,6 @@ describe("a worker whose row was rewritten meanwhile", () => {
       await step("sweepSubmit", id);
       await step("claimForReconcile", id, { owner: randomUUID() });
       const held = await getOperation(test.ledger, "acme", id);
-      await step("declinedSoPlanned", id).catch(() => undefined);
       const outcome = await transition(test.ledger, edge, { ...base(id), evidenceNo: 0, ...more });
       expect(outcome.applied).toBe(false);
       expect(await getOperation(test.ledger, "acme", id)).toEqual(held);

@@ -1,0 +1,84 @@
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { createTestDatabase, type PostgresServer, startPostgres } from "@countersign/devstack";
+import postgres from "postgres";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { guardsSql } from "./guards-sql.js";
+import { createTenant, DecryptionError, Keyring, Ledger, migrate, migrationState } from "./index.js";
+
+let server: PostgresServer;
+beforeAll(async () => {
+  server = await startPostgres({ durable: false });
+});
+afterAll(async () => {
+  await server.stop();
+});
+
+it("the guards in the migration are those that edges, relations and frozen columns give", async () => {
+  const file = await readFile(new URL("../migrations/0001_guards.sql", import.meta.url), "utf8");
+  expect(file.trimEnd()).toBe(guardsSql());
+});
+
+it("five migrators at once on an empty database: each migration is applied once", async () => {
+  const { url } = await createTestDatabase(server.url);
+  await Promise.all(Array.from({ length: 5 }, () => migrate(url)));
+  expect((await migrationState(url)).applied).toBe(2);
+});
+
+it("a migrator that dies half-way leaves no lock and no half schema", async () => {
+  const { url } = await createTestDatabase(server.url);
+  const running = migrate(url).catch(() => "killed");
+  const admin = postgres(url, { max: 1, onnotice: () => undefined });
+  await admin`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()`;
+  await running;
+  await migrate(url);
+  expect((await migrationState(url)).applied).toBe(2);
+  await admin.end();
+});
+
+it("bytes come back as bytes", async () => {
+  const { url } = await createTestDatabase(server.url);
+  for (const prepare of [true, false]) {
+    const ledger = new Ledger({ databaseUrl: url, encryptionKey: randomBytes(32), prepare });
+    const bytes = Buffer.from("00015c80ff".padEnd(64, "0"), "hex");
+    const [row] = await ledger.sql<
+      { bytes: Buffer; same: boolean }[]
+    >`SELECT ${bytes}::bytea AS bytes, decode(${bytes.toString("hex")}, 'hex') = ${bytes}::bytea AS same`;
+    expect(row?.same).toBe(true);
+    expect(Buffer.isBuffer(row?.bytes) && row.bytes.equals(bytes)).toBe(true);
+    await ledger.close();
+  }
+});
+
+it("a tenant without an owner for every ticket kind is refused, by us and by the database", async () => {
+  const { url } = await createTestDatabase(server.url);
+  await migrate(url);
+  const ledger = new Ledger({ databaseUrl: url, encryptionKey: randomBytes(32) });
+  await expect(
+    createTenant(ledger, { tenantId: "acme", ticketOwners: { "needs-review": "legal" } }),
+  ).rejects.toMatchObject({
+    code: "ticket-owner-missing",
+  });
+  await expect(
+    ledger.sql`INSERT INTO tenant (tenant_id, ticket_owners, thresholds, data_key, key_id) VALUES ('acme', '{}', '{}', 'x', 'x')`,
+  ).rejects.toMatchObject({ constraint_name: "tenant_owns_every_ticket_kind" });
+  await ledger.close();
+});
+
+it("another encryption key is a clear refusal, and a ciphertext opens in its own row only", async () => {
+  const { url } = await createTestDatabase(server.url);
+  await migrate(url);
+  const first = new Ledger({ databaseUrl: url, encryptionKey: randomBytes(32) });
+  await createTenant(first, { tenantId: "acme", ticketOwners: { default: "team" } });
+  const key = await first.tenantKey("acme");
+  const sealed = key.seal(Buffer.from("secret"), "acme/document/1");
+  expect(key.open(sealed, "acme/document/1").toString()).toBe("secret");
+  expect(() => key.open(sealed, "acme/document/2")).toThrow(DecryptionError);
+  sealed[sealed.length - 1] = (sealed[sealed.length - 1] ?? 0) ^ 1;
+  expect(() => key.open(sealed, "acme/document/1")).toThrow(DecryptionError);
+  const second = new Ledger({ databaseUrl: url, encryptionKey: randomBytes(32) });
+  await expect(second.tenantKey("acme")).rejects.toThrow(/COUNTERSIGN_ENCRYPTION_KEY/);
+  expect(() => new Keyring("too short")).toThrow(DecryptionError);
+  await first.close();
+  await second.close();
+});
