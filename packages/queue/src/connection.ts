@@ -6,7 +6,7 @@ import { createErrorReporter, type ReportError } from "./error-reporter.js";
 import { postgresBackend, queuePool, requireQueueSchema } from "./postgres-pool.js";
 import type { JobData, QueueName } from "./queues.js";
 import { parseRedisUrl, producerClient, producerTimeoutMs, type RedisClient, workerClient } from "./redis-clients.js";
-import { isReady, readRedisPolicy, untilReady } from "./redis-policy.js";
+import { isReady, type RedisPolicy, readRedisPolicy, untilReady } from "./redis-policy.js";
 import { within } from "./timeout.js";
 
 /** Where queues live. */
@@ -97,8 +97,8 @@ function redisQueues(redisUrl: string, report: ReportError): Queues {
     check: {
       name: "queue",
       run: async () => {
-        if (!isReady(client)) throw new CheckFailed("redis-unreachable");
-        const policy = await readRedisPolicy(client);
+        const policy = isReady(client) ? await readRedisPolicy(client).catch(unreachable) : unreachable();
+        if (policy.verdict === "unreachable") throw new CheckFailed("redis-unreachable");
         if (policy.verdict === "evicting") throw new CheckFailed("redis-evicts");
       },
     },
@@ -108,6 +108,8 @@ function redisQueues(redisUrl: string, report: ReportError): Queues {
     },
   };
 }
+
+const unreachable = (): RedisPolicy => ({ verdict: "unreachable" });
 
 function openWorkerClients(redisUrl: string, report: ReportError): WorkerClients {
   const main = workerClient(parseRedisUrl(redisUrl));

@@ -30,10 +30,16 @@ export async function checkRedisPolicy(
   const address = parseRedisUrl(redisUrl);
   const client = producerClient(address);
   // Reported by the verdict; without a listener the client would print them itself.
-  client.on("error", () => undefined);
+  let refusal: QueueSetupError | undefined;
+  client.on("error", (error) => {
+    if (/^(WRONGPASS|NOAUTH|ERR AUTH|ERR invalid password)/.test(error.message)) refusal = unauthorised();
+  });
   try {
-    if (!(await untilReady(client, options.timeoutMs ?? 2 * producerTimeoutMs))) return { verdict: "unreachable" };
-    const info = await client.info();
+    if (!(await untilReady(client, options.timeoutMs ?? 2 * producerTimeoutMs))) {
+      if (refusal !== undefined) throw refusal;
+      return { verdict: "unreachable" };
+    }
+    const info = (await unlessForbidden(client.info())) ?? "";
     refuseUnfit(info, address.mode === "cluster");
     const policy = await readRedisPolicy(client, info);
     if (policy.verdict === "evicting" && !(options.allowEviction ?? false)) throw evicting(policy.policy);
@@ -48,23 +54,30 @@ export async function checkRedisPolicy(
 
 /** The eviction policy, from `INFO` where it is told there and else from the configuration. */
 export async function readRedisPolicy(client: RedisClient, info?: string): Promise<RedisPolicy> {
-  const told = /^maxmemory_policy:([a-z-]+)/m.exec(info ?? (await client.info("memory")))?.[1];
-  const policy = told ?? (await configuredPolicy(client));
+  const memory = info ?? (await unlessForbidden(client.info("memory"))) ?? "";
+  const policy = /^maxmemory_policy:([a-z-]+)/m.exec(memory)?.[1] ?? (await configuredPolicy(client));
   if (policy === undefined) return { verdict: "cannot-tell" };
   return policy === "noeviction" ? { verdict: "ok", policy } : { verdict: "evicting", policy };
 }
 
 async function configuredPolicy(client: RedisClient): Promise<string | undefined> {
+  const answer = await unlessForbidden(client.call("CONFIG", "GET", "maxmemory-policy"));
+  const policy: unknown = Array.isArray(answer) ? answer[1] : undefined;
+  return typeof policy === "string" ? policy : undefined;
+}
+
+/** The answer, or undefined where the server refuses the command: hosts and access lists hide some. */
+async function unlessForbidden<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
-    const answer: unknown = await client.call("CONFIG", "GET", "maxmemory-policy");
-    // RESP2 answers a flat list, RESP3 a map.
-    const values = Array.isArray(answer) ? answer.flat() : Object.values(Object(answer));
-    const policy: unknown = values.at(-1);
-    return typeof policy === "string" && policy !== "maxmemory-policy" ? policy : undefined;
+    return await answer;
   } catch (error) {
     if (error instanceof Error && error.name === "ReplyError") return undefined;
     throw error;
   }
+}
+
+function unauthorised(): QueueSetupError {
+  return new QueueSetupError("redis-auth", "Redis refuses the name or password in REDIS_URL. Correct them there.");
 }
 
 function refuseUnfit(info: string, asCluster: boolean): void {

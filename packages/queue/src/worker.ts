@@ -185,7 +185,7 @@ async function runJob(settings: WorkerSettings, job: Job<JobData, void>, signal:
   } catch (error) {
     onFinished?.("failed");
     const { tenantId: tenant, kind, subjectId } = data.data;
-    logger.error({ err: error, queue, job: job.id, tenant, kind, operation: subjectId }, "job failed");
+    logger.error({ err: error, queue, job: job.id, tenant, kind, subject: subjectId }, "job failed");
     throw storable(error);
   }
 }

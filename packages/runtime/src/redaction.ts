@@ -5,6 +5,7 @@ const allowed = [
   // who and what
   "tenant",
   "operation",
+  "subject",
   "attempt",
   "generation",
   "connection",
