@@ -1,0 +1,173 @@
+import {
+  type Application,
+  applyEvent,
+  certainlyRolledBack,
+  type DueJob,
+  getOperation,
+  type InboxEntry,
+  type Ledger,
+  openInboxEntry,
+  openTicket,
+  recordApplyFailure,
+  type SigningStatus,
+  settleInbox,
+  sqlState,
+} from "@countersign/ledger";
+import type { ProviderStatus, SignatureProvider, SigningEvent } from "@countersign/provider";
+import { backoffMs, type Logger, safeError } from "@countersign/runtime";
+import { ownOperation } from "./read-delivery.js";
+
+export interface ApplyParts {
+  readonly ledger: Ledger;
+  providerByName(name: string): SignatureProvider | undefined;
+  /** Hands a job to its queue; best effort. */
+  handOff(job: DueJob): Promise<unknown>;
+  readonly logger: Logger;
+  /** How long an event waits for the request that it speaks of, ms. */
+  readonly eventWaitMs: number;
+  /** Failed applications after which the event is DEAD, with a ticket. */
+  readonly maxFailures?: number;
+  onOutcome?(outcome: ApplyOutcome): void;
+}
+
+/** What became of one application. `failed`: it is due again after a back-off; `dead`: a person has its ticket. */
+export type ApplyOutcome = Application["kind"] | "failed" | "dead";
+
+const defaultMaxFailures = 8;
+const backoff = { baseMs: 2_000, maxMs: 300_000 };
+/** Tries of a transaction that PostgreSQL has certainly rolled back, before that counts as a failure. */
+const transactionTries = 3;
+
+/** What the provider says of a request, in the ledger's words. */
+export const signingStatusOf: Record<ProviderStatus, SigningStatus> = {
+  draft: "STAGED",
+  staged: "STAGED",
+  sent: "SENT",
+  viewed: "VIEWED",
+  "partially-signed": "PARTIALLY_SIGNED",
+  completed: "COMPLETED",
+  declined: "DECLINED",
+  withdrawn: "VOIDED",
+  expired: "EXPIRED",
+};
+
+/** An event that can't be applied as it is: its adapter is missing here. */
+export class ApplyError extends Error {
+  override readonly name = "ApplyError";
+  readonly code: string;
+  readonly safeMessage: string;
+  constructor(code: string) {
+    super(code);
+    this.code = code;
+    this.safeMessage = code;
+  }
+}
+
+/**
+ * Applies one inbox row, as often as it is asked: a settled row is `gone`. An application that fails is counted on the
+ * row and due again after a back-off, at last DEAD with a ticket. Rejects only when even that can't be recorded; the row
+ * is still due then.
+ */
+export async function applyInboxEntry(
+  parts: ApplyParts,
+  row: { tenantId: string; inboxId: string },
+): Promise<ApplyOutcome> {
+  let failures = 0;
+  try {
+    const entry = await openInboxEntry(parts.ledger, row.tenantId, row.inboxId);
+    if (entry === undefined) return finish(parts, "gone");
+    failures = entry.failures;
+    return finish(parts, await applyEntry(parts, entry));
+  } catch (error) {
+    return finish(parts, await recordFailure(parts, row, failures, error));
+  }
+}
+
+function finish(parts: ApplyParts, outcome: ApplyOutcome): ApplyOutcome {
+  parts.onOutcome?.(outcome);
+  return outcome;
+}
+
+async function applyEntry(parts: ApplyParts, entry: InboxEntry): Promise<ApplyOutcome> {
+  const contract = parts.providerByName(entry.provider)?.webhooks[entry.scheme];
+  if (contract === undefined) throw new ApplyError("scheme-unknown");
+  // Verified when it came in; the headers were needed for that alone and are not kept.
+  const event = contract.parse(entry.body, {});
+  if ("uninterpretable" in event) return await quarantine(parts.ledger, entry, event.reason);
+  if (entry.weakId || event.weakId === true) return await quarantine(parts.ledger, entry, "weak-id");
+  const result = await retried(() => applyEvent(parts.ledger, toApply(parts, entry, event)));
+  if (result.kind !== "gone" && result.evidenceFor !== undefined) {
+    await lookAtOnce(parts, entry.tenantId, result.evidenceFor);
+  }
+  return result.kind;
+}
+
+function toApply(parts: ApplyParts, entry: InboxEntry, event: SigningEvent) {
+  return {
+    tenantId: entry.tenantId,
+    inboxId: entry.inboxId,
+    connectionId: entry.connectionId,
+    providerRef: event.ref,
+    ...(event.status === undefined ? {} : { status: signingStatusOf[event.status] }),
+    ...ownOperation(event, entry.tenantId),
+    weak: false,
+    eventType: event.type,
+    eventWaitMs: parts.eventWaitMs,
+    waitPassed: entry.waitUntilPassed,
+  };
+}
+
+async function retried<Result>(work: () => Promise<Result>): Promise<Result> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      const state = sqlState(error);
+      if (tries >= transactionTries || state === undefined || !certainlyRolledBack.has(state)) throw error;
+    }
+  }
+}
+
+/** Stored, interpretable once and no longer: left for a person, like what could not be interpreted at the door. */
+async function quarantine(ledger: Ledger, entry: InboxEntry, reason: string): Promise<ApplyOutcome> {
+  const { tenantId, inboxId } = entry;
+  const settled = await ledger.sql.begin(async (sql) => {
+    if (!(await settleInbox(sql, { tenantId, inboxId }, "QUARANTINED", reason))) return false;
+    await openTicket(sql, { tenantId, kind: "quarantine", subjectKind: "inbox", subjectId: inboxId, reason });
+    return true;
+  });
+  return settled ? "quarantined" : "gone";
+}
+
+/** An event that shows a request of an UNKNOWN operation settles it: its look need not wait for the due loop. */
+async function lookAtOnce(parts: ApplyParts, tenantId: string, operationId: string): Promise<void> {
+  const operation = await getOperation(parts.ledger, tenantId, operationId);
+  if (operation?.state !== "UNKNOWN") return;
+  await parts.handOff({
+    queue: "reconcile",
+    tenantId,
+    kind: "operation",
+    subjectId: operationId,
+    eventNo: operation.eventNo,
+    dispatches: 0,
+  });
+}
+
+async function recordFailure(
+  parts: ApplyParts,
+  row: { tenantId: string; inboxId: string },
+  failures: number,
+  error: unknown,
+): Promise<ApplyOutcome> {
+  const { code, type } = safeError(error);
+  const reason = String(code ?? type);
+  parts.logger.warn({ err: error, tenant: row.tenantId, event: row.inboxId, reason }, "event could not be applied");
+  const status = await recordApplyFailure(parts.ledger, row, reason, {
+    maxFailures: parts.maxFailures ?? defaultMaxFailures,
+    backoffMs: backoffMs(failures + 1, backoff),
+  });
+  if (status === undefined) return "gone";
+  if (status !== "DEAD") return "failed";
+  parts.logger.error({ tenant: row.tenantId, event: row.inboxId, reason }, "event given up: it has a ticket");
+  return "dead";
+}
