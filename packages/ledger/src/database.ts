@@ -36,6 +36,9 @@ export class Ledger {
       max: options.maxConnections ?? 10,
       prepare: options.prepare ?? true,
       connect_timeout: 5,
+      // With its delay before a reconnect the driver loses the statement that waits for it: neither result nor error, and
+      // the pool's slot with it. Without, a statement fails at once while the server is away, and its row stays due.
+      backoff: false,
       idle_timeout: 60,
       max_lifetime: 60 * 30,
       onnotice: () => undefined,

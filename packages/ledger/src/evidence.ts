@@ -37,6 +37,8 @@ export interface EvidenceEffect {
 
 const recorded: EvidenceEffect = { to: "same", dueNow: false, restartsQuiescence: true, ticket: "none" };
 
+const ended: EvidenceEffect = { to: "same", dueNow: false, restartsQuiescence: false, ticket: "duplicate" };
+
 /** DESIGN §3, "What an event, a lookup or a late answer that shows a request of ours does, by state". */
 export const evidenceEffects: Record<State, EvidenceEffect> = {
   PLANNED: { to: "UNKNOWN", dueNow: true, restartsQuiescence: true, ticket: "none" },
@@ -44,9 +46,9 @@ export const evidenceEffects: Record<State, EvidenceEffect> = {
   UNKNOWN: { ...recorded, dueNow: true },
   RECONCILING: recorded,
   NEEDS_REVIEW: recorded,
-  CONFIRMED: { ...recorded, ticket: "duplicate" },
-  TERMINAL_FAILED: { ...recorded, ticket: "duplicate" },
-  SUPERSEDED: { ...recorded, ticket: "duplicate" },
+  CONFIRMED: ended,
+  TERMINAL_FAILED: ended,
+  SUPERSEDED: ended,
 };
 
 const statesWhere = (test: (effect: EvidenceEffect) => boolean): string =>
@@ -72,7 +74,7 @@ const statement = `WITH x AS (SELECT * FROM jsonb_to_recordset($1::text::jsonb) 
         WHEN o.state = 'PLANNED' AND o.attempt_no > 0 THEN GREATEST(o.open_attempts, 1)
         WHEN x.closes AND x.attempt_no = o.attempt_no AND o.state IN ('UNKNOWN','RECONCILING') THEN GREATEST(o.open_attempts - 1, 0)
         ELSE o.open_attempts END,
-      last_observation = CASE WHEN x.observation IS NOT NULL AND x.attempt_no = o.attempt_no AND o.state <> 'IN_FLIGHT'
+      last_observation = CASE WHEN x.observation IS NOT NULL AND x.attempt_no = o.attempt_no AND o.state IN ('UNKNOWN','RECONCILING')
         THEN x.observation ELSE o.last_observation END,
       absence_count = 0,
       absence_began_at = NULL,

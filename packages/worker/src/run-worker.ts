@@ -58,6 +58,29 @@ export interface WorkerProcess {
   onStop?(): Promise<void>;
 }
 
+/** Beyond the lease nothing that a job still does may count, so it need not hold its place either. */
+const jobMarginMs = 10_000;
+
+/** A job that hangs longer than any lease fails; its row has long been swept by then. */
+class JobOverdueError extends Error {
+  override readonly name = "JobOverdueError";
+  readonly code = "job-overdue";
+}
+
+function bounded(handler: JobHandler, limitMs: number): JobHandler {
+  return async (job, context) => {
+    let timer: NodeJS.Timeout | undefined;
+    const overdue = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new JobOverdueError(`longer than ${limitMs} ms`)), limitMs);
+    });
+    try {
+      await Promise.race([handler(job, context), overdue]);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+}
+
 /** Everything a worker process opens, in order; closed in reverse by `stop`. */
 class Running {
   readonly ledger: Ledger;
@@ -115,7 +138,7 @@ export function runWorker(options: WorkerProcess): void {
         queues,
         queue: options.queue,
         concurrency: options.concurrency,
-        handler: options.handler(parts),
+        handler: bounded(options.handler(parts), config.LEASE_MS + jobMarginMs),
         logger,
         onFinished: (outcome) => jobs.inc({ queue: options.queue, outcome }),
       });
