@@ -146,6 +146,8 @@ CREATE TRIGGER cs_append_only BEFORE UPDATE OR DELETE ON "operation_event" FOR E
 --> statement-breakpoint
 CREATE TRIGGER cs_never_truncated BEFORE TRUNCATE ON "operation_event" FOR EACH STATEMENT EXECUTE FUNCTION cs_append_only();
 --> statement-breakpoint
+CREATE TRIGGER cs_never_deleted BEFORE DELETE ON "provider_connection" FOR EACH ROW EXECUTE FUNCTION cs_append_only();
+--> statement-breakpoint
 CREATE TRIGGER cs_never_truncated BEFORE TRUNCATE ON "signing_operation" FOR EACH STATEMENT EXECUTE FUNCTION cs_append_only();
 --> statement-breakpoint
 CREATE FUNCTION cs_release_effect(relation text, waiter text, ended_as text, ended_because text) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$

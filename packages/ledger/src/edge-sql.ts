@@ -8,7 +8,7 @@ import {
   type TransitionInput,
 } from "./edges.js";
 
-/** The statement's one parameter: rows as JSON, so that the same prepared text serves one row or a batch. */
+/** The statement's one parameter: a row or rows as JSON. */
 const inputColumns = `tenant_id text, operation_id uuid, owner uuid, evidence_no int, lease_ms float8, due_ms float8,
   provider_ref text, reference_role text, reference_source text, signing_status text, observation jsonb,
   closes int, raises int, shows int, began_at timestamptz, quiescence_ms float8, confirmations int, spacing_ms float8,
@@ -116,8 +116,12 @@ const returned = `u.tenant_id, u.operation_id, u.state, u.action, u.attempt_no, 
   u.target_operation_id, u.superseded_by, u.target_superseded, u.last_observation, u.quiet_from, u.first_attempt_at,
   u.lease_owner, now() AS db_now`;
 
-/** The whole of an edge as one statement: guard, effect, history and side records in one commit. */
-export function edgeStatement(name: EdgeName): string {
+/**
+ * The whole of an edge as one statement: guard, effect, history and side records in one commit. `one` reads a single
+ * object, `many` an array: the planner takes the one for one row and goes by the primary key, while it takes an array for
+ * a hundred and may read every row of a state.
+ */
+export function edgeStatement(name: EdgeName, rows: "one" | "many"): string {
   const edge: Edge = edges[name];
   const records = edge.records ?? [];
   const connection = needsConnection(edge.guard);
@@ -125,7 +129,8 @@ export function edgeStatement(name: EdgeName): string {
   if (connection) guards.unshift("c.tenant_id = o.tenant_id", "c.connection_id = o.connection_id");
   const sets = Object.entries(edge.effect).map(([column, effect]) => renderEffect(column, effect));
   const withRequest = records.includes("request");
-  return `WITH x AS (SELECT * FROM jsonb_to_recordset($1::text::jsonb) AS x(${inputColumns})),
+  const input = rows === "one" ? "jsonb_to_record" : "jsonb_to_recordset";
+  return `WITH x AS (SELECT * FROM ${input}($1::text::jsonb) AS x(${inputColumns})),
   u AS (
     UPDATE signing_operation o SET state = '${edge.to}', reason = x.reason, event_no = o.event_no + 1, dispatches = 0, updated_at = now(),
       ${sets.join(",\n      ")}

@@ -58,7 +58,7 @@ const statesWhere = (test: (effect: EvidenceEffect) => boolean): string =>
     .join(", ");
 
 /** $1: one row as JSON. Locks the row, writes it, its history line, the reference and, where due, a duplicate ticket. */
-const statement = `WITH x AS (SELECT * FROM jsonb_to_recordset($1::text::jsonb) AS x(tenant_id text, operation_id uuid, attempt_no int,
+const statement = `WITH x AS (SELECT * FROM jsonb_to_record($1::text::jsonb) AS x(tenant_id text, operation_id uuid, attempt_no int,
     provider_ref text, role text, source text, observation jsonb, closes boolean, actor text, reason text, details jsonb)),
   before AS (
     SELECT o.state, o.provider_ref AS kept_ref, o.tenant_id, o.operation_id
@@ -126,21 +126,19 @@ export interface EvidenceRecorded {
  */
 export async function recordEvidence(sql: AnySql, evidence: Evidence): Promise<EvidenceRecorded | undefined> {
   const [row] = await run<{ state: State; from_state: State; evidence_no: number; event_no: number }>(sql, statement, [
-    JSON.stringify([
-      {
-        tenant_id: evidence.tenantId,
-        operation_id: evidence.operationId,
-        attempt_no: evidence.attemptNo,
-        provider_ref: evidence.providerRef,
-        role: evidence.role ?? "evidence",
-        source: evidence.source,
-        observation: evidence.observation,
-        closes: evidence.closesAttempt === true,
-        actor: evidence.actor,
-        reason: evidence.reason,
-        details: evidence.details,
-      },
-    ]),
+    JSON.stringify({
+      tenant_id: evidence.tenantId,
+      operation_id: evidence.operationId,
+      attempt_no: evidence.attemptNo,
+      provider_ref: evidence.providerRef,
+      role: evidence.role ?? "evidence",
+      source: evidence.source,
+      observation: evidence.observation,
+      closes: evidence.closesAttempt === true,
+      actor: evidence.actor,
+      reason: evidence.reason,
+      details: evidence.details,
+    }),
   ]);
   if (row === undefined) return undefined;
   return { fromState: row.from_state, state: row.state, evidenceNo: row.evidence_no, eventNo: row.event_no };

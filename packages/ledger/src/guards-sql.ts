@@ -136,6 +136,8 @@ CREATE TRIGGER cs_append_only BEFORE UPDATE OR DELETE ON "operation_event" FOR E
 --> statement-breakpoint
 CREATE TRIGGER cs_never_truncated BEFORE TRUNCATE ON "operation_event" FOR EACH STATEMENT EXECUTE FUNCTION cs_append_only();
 --> statement-breakpoint
+CREATE TRIGGER cs_never_deleted BEFORE DELETE ON "provider_connection" FOR EACH ROW EXECUTE FUNCTION cs_append_only();
+--> statement-breakpoint
 CREATE TRIGGER cs_never_truncated BEFORE TRUNCATE ON "signing_operation" FOR EACH STATEMENT EXECUTE FUNCTION cs_append_only();`;
 
 function releaseEffect(): string {

@@ -54,7 +54,6 @@ export { Keyring } from "./keyring.js";
 export { migrate, migrationState } from "./migrate.js";
 export { normaliseAddress, normalisePayload } from "./normalise.js";
 export {
-  isUnknownConnection,
   type Plan,
   type PlannedOperation,
   type PlanOutcome,

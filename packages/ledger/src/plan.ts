@@ -54,7 +54,7 @@ const insertStatement = `WITH o AS (
       requested_by, approved_by)
     SELECT $1, $2::uuid, $3, $4, $5, $6::bytea, $7::int, $8::text::jsonb, $9::uuid, 'PLANNED', 'planned',
       CASE WHEN $10::int = 0 THEN now() END, $10::int, $11::uuid, $12, $13::uuid, $14, $15, $16
-    WHERE NOT EXISTS (
+    FROM provider_connection c WHERE c.tenant_id = $1 AND c.connection_id = $5 AND NOT EXISTS (
       SELECT 1 FROM jsonb_array_elements_text($20::text::jsonb) AS wanted(digest)
       WHERE NOT EXISTS (SELECT 1 FROM document WHERE tenant_id = $1 AND sha256 = decode(wanted.digest, 'hex') AND bytes IS NOT NULL))
     ON CONFLICT (tenant_id, intent_key) DO NOTHING
@@ -159,6 +159,11 @@ async function existingOperation(ledger: Ledger, request: Plan, hash: PayloadHas
     SELECT operation_id, state, event_no, payload_hash, hash_parts, requested_by, created_at, open_dependencies
     FROM signing_operation WHERE tenant_id = ${request.tenantId} AND intent_key = ${request.intentKey}`;
   if (row === undefined) {
+    const [connection] = await ledger.sql`
+      SELECT 1 FROM provider_connection
+      WHERE tenant_id = ${request.tenantId} AND connection_id = ${request.approved.connectionId}`;
+    if (connection === undefined)
+      throw new PlanRefusedError("connection-unknown", "this tenant has no such connection");
     throw new PlanRefusedError("documents-unknown", "a document of the payload has not been uploaded for this tenant");
   }
   if (!row.payload_hash.equals(hash.hash)) {
@@ -203,14 +208,4 @@ async function retryRolledBack<Result>(work: () => Promise<Result>): Promise<Res
       if (tries >= maxTries || state === undefined || !certainlyRolledBack.has(state)) throw error;
     }
   }
-}
-
-/** The connection's existence is checked by its foreign key; this names the error. */
-export function isUnknownConnection(error: unknown): boolean {
-  return (
-    typeof error === "object" &&
-    error !== null &&
-    "constraint_name" in error &&
-    String(error.constraint_name).includes("connection_id")
-  );
 }

@@ -59,9 +59,9 @@ export interface Found {
 
 export type Outcome<Row = TransitionRow> = { applied: true; row: Row } | { applied: false; found: Found | undefined };
 
-const statements = new Map<EdgeName, string>();
+const statements = new Map<EdgeName, { one: string; many: string }>();
 for (const name of Object.keys(edges)) {
-  if (isEdgeName(name)) statements.set(name, edgeStatement(name));
+  if (isEdgeName(name)) statements.set(name, { one: edgeStatement(name, "one"), many: edgeStatement(name, "many") });
 }
 
 function isEdgeName(name: string): name is EdgeName {
@@ -112,7 +112,11 @@ async function applyEdge<Row extends TransitionRow>(
   if (text === undefined || inputs.length === 0) return [];
   // Locks are taken in one order, so that two batches can't wait for each other.
   const ordered = [...inputs].sort((a, b) => (a.operationId < b.operationId ? -1 : 1));
-  const rows = await run<Row>(ledger.sql, text, [JSON.stringify(ordered.map(toSqlRow))]);
+  const [only] = ordered;
+  const rows =
+    ordered.length === 1 && only !== undefined
+      ? await run<Row>(ledger.sql, text.one, [JSON.stringify(toSqlRow(only))])
+      : await run<Row>(ledger.sql, text.many, [JSON.stringify(ordered.map(toSqlRow))]);
   const applied = new Map(rows.map((row) => [`${row.tenant_id} ${row.operation_id}`, row]));
   return Promise.all(
     inputs.map(async ({ tenantId, operationId }): Promise<Outcome<Row>> => {

@@ -13,7 +13,6 @@ import {
   uuid,
 } from "drizzle-orm/pg-core";
 import { bytea, instant } from "./columns.js";
-import { providerConnection } from "./tenant.js";
 
 /**
  * The ledger row. Written by `plan` and the transitions, nobody else; drained by the due loop. A healthy table has few
@@ -77,10 +76,8 @@ export const signingOperation = pgTable(
   (t) => [
     primaryKey({ columns: [t.tenantId, t.operationId] }),
     unique("signing_operation_intent").on(t.tenantId, t.intentKey),
-    foreignKey({
-      columns: [t.tenantId, t.connectionId],
-      foreignColumns: [providerConnection.tenantId, providerConnection.connectionId],
-    }),
+    // No foreign key to the connection: every plan would lock that one row. `plan` selects from it, and the guards refuse
+    // its deletion.
     foreignKey({ columns: [t.tenantId, t.targetOperationId], foreignColumns: [t.tenantId, t.operationId] }),
     // The due loop's only query.
     index("signing_operation_due").on(t.dueAt).where(sql`${t.dueAt} IS NOT NULL`),
