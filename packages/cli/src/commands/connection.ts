@@ -1,0 +1,166 @@
+import { createConnection, listConnections, pauseConnection, resumeConnection } from "@countersign/ledger";
+import { providerByName, providers } from "@countersign/provider";
+import type { Command } from "commander";
+import { z } from "zod";
+import { chooseConnection } from "../choose-connection.js";
+import { type CommandTools, define } from "../define.js";
+import { connectionOption, integerOption, secretFromStdin, tenantOption } from "../options.js";
+import { table } from "../table.js";
+import { withLedger } from "../with-ledger.js";
+import { addConnectionVerify } from "./connection-verify.js";
+
+/** `connection create|verify|pause|resume|list`. */
+export function addConnection(program: Command, tools: CommandTools): void {
+  const connection = program.command("connection").description("Connections to signature providers.");
+  addCreate(connection, tools);
+  addConnectionVerify(connection, tools);
+  addPause(connection, tools);
+  addResume(connection, tools);
+  addList(connection, tools);
+}
+
+const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+const baseUrl = z
+  .string()
+  .refine((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), "must be an https:// URL")
+  .refine((text) => {
+    const { username, password, search, hash } = new URL(text);
+    return `${username}${password}${search}${hash}` === "";
+  }, "must carry no credentials, query or fragment");
+
+const createSchema = z
+  .object({
+    tenant: tenantOption,
+    id: connectionOption.default("main"),
+    provider: z
+      .string()
+      .refine(
+        (name) => providerByName(name) !== undefined,
+        `must be one of ${providers.all.map(({ name }) => name).join(", ")}`,
+      ),
+    baseUrl,
+    allowHttp: z.boolean().default(false),
+    apiKeyStdin: z.literal(true),
+    default: z.boolean().default(false),
+    metadataLookup: z.boolean(),
+  })
+  .refine(
+    ({ baseUrl: url, allowHttp }) => allowHttp || url.startsWith("https:") || loopback.test(new URL(url).hostname),
+    {
+      path: ["baseUrl"],
+      message: "would carry the API key unencrypted: use https://, or add --allow-http inside a network you trust",
+    },
+  );
+
+function addCreate(parent: Command, tools: CommandTools): void {
+  define(parent, tools, {
+    name: "create",
+    description: "Store a connection; its API key is read from standard input and stored encrypted.",
+    example:
+      'printf %s "$WESIGN_KEY" | countersign connection create --tenant acme --provider wesign --base-url https://api.wesign.now --api-key-stdin --default',
+    options: (command) =>
+      command
+        .requiredOption("--tenant <id>", "whose connection")
+        .option("--id <id>", "its name (main)")
+        .requiredOption("--provider <name>", "which adapter: wesign")
+        .requiredOption("--base-url <url>", "the API's origin")
+        .option("--allow-http", "allow http:// to another machine")
+        .requiredOption("--api-key-stdin", "read the API key from standard input")
+        .option("--default", "use it where a request names no connection")
+        .option("--no-metadata-lookup", "never look requests up by our metadata here"),
+    schema: createSchema,
+    run: async (options, io) => {
+      const credential = await secretFromStdin(io, "--api-key-stdin");
+      const { tenant: tenantId, id: connectionId, provider, baseUrl: url, metadataLookup } = options;
+      const stored = { tenantId, connectionId, provider, baseUrl: url, isDefault: options.default, metadataLookup };
+      await withLedger(io, (ledger) => createConnection(ledger, { ...stored, credential }));
+      const next = metadataLookup
+        ? ` Until countersign connection verify has run, its lookups may confirm but not prove absence.`
+        : "";
+      return { value: stored, text: `Connection ${connectionId} is created.${next}` };
+    },
+  });
+}
+
+function addPause(parent: Command, tools: CommandTools): void {
+  define(parent, tools, {
+    name: "pause",
+    description: "Send nothing new on a connection: until resumed (opens a ticket), or for some minutes.",
+    example: "countersign connection pause --tenant acme --connection main --reason provider-maintenance --minutes 30",
+    options: (command) =>
+      command
+        .requiredOption("--tenant <id>", "whose connection")
+        .option("--connection <id>", "which one (the only or default one when left out)")
+        .requiredOption("--reason <code>", "why, as a short code")
+        .option("--minutes <n>", "end by itself after this many"),
+    schema: z.object({
+      tenant: tenantOption,
+      connection: connectionOption.optional(),
+      reason: z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, "must be a short code of a-z, 0-9 and -"),
+      minutes: integerOption(1, 10_080).optional(),
+    }),
+    run: async ({ tenant, connection, reason, minutes }, io) => {
+      const forMs = minutes === undefined ? undefined : minutes * 60_000;
+      const connectionId = await withLedger(io, async (ledger) => {
+        const id = await chooseConnection(ledger, tenant, connection);
+        await pauseConnection(ledger, tenant, id, reason, forMs);
+        return id;
+      });
+      const until = minutes === undefined ? "until it is resumed" : `for ${minutes} minutes`;
+      return {
+        value: { tenantId: tenant, connectionId, paused: true, reason, minutes: minutes ?? null },
+        text: `Connection ${connectionId} is paused ${until}; what is in flight ends normally.`,
+      };
+    },
+  });
+}
+
+function addResume(parent: Command, tools: CommandTools): void {
+  define(parent, tools, {
+    name: "resume",
+    description: "End a pause; what waited for it is due at once.",
+    example: "countersign connection resume --tenant acme --connection main",
+    options: (command) =>
+      command
+        .requiredOption("--tenant <id>", "whose connection")
+        .option("--connection <id>", "which one (the only or default one when left out)"),
+    schema: z.object({ tenant: tenantOption, connection: connectionOption.optional() }),
+    run: async ({ tenant, connection }, io) => {
+      const connectionId = await withLedger(io, async (ledger) => {
+        const id = await chooseConnection(ledger, tenant, connection);
+        await resumeConnection(ledger, tenant, id);
+        return id;
+      });
+      return { value: { tenantId: tenant, connectionId, paused: false }, text: `Connection ${connectionId} is open.` };
+    },
+  });
+}
+
+function addList(parent: Command, tools: CommandTools): void {
+  define(parent, tools, {
+    name: "list",
+    description: "The tenant's connections.",
+    example: "countersign connection list --tenant acme",
+    options: (command) => command.requiredOption("--tenant <id>", "whose connections"),
+    schema: z.object({ tenant: tenantOption }),
+    run: async ({ tenant }, io) => {
+      const connections = await withLedger(io, async (ledger) => {
+        await ledger.tenantKey(tenant);
+        return await listConnections(ledger, tenant);
+      });
+      const rows = connections.map((each) => [
+        each.connectionId,
+        each.provider,
+        each.baseUrl,
+        each.isDefault ? "yes" : "",
+        each.metadataLookup ? (each.lookupVerifiedAt ?? "not verified") : "off",
+        each.pausedForMs > 0 ? (each.pauseReason ?? "paused") : "",
+      ]);
+      return {
+        value: connections,
+        text: table(["connection", "provider", "base URL", "default", "lookup", "paused"], rows, "no connections"),
+      };
+    },
+  });
+}

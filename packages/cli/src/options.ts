@@ -1,0 +1,60 @@
+import { type TicketKind, ticketKinds } from "@countersign/ledger";
+import { intentKey, operationId, tenantId } from "@countersign/runtime";
+import { z } from "zod";
+import { UsageError } from "./errors.js";
+import type { CliIo } from "./io.js";
+
+/** `--tenant`, as every command that has one checks it. */
+export const tenantOption = tenantId;
+export const intentOption = intentKey.refine((key) => !key.startsWith("cs:"), "must not start with cs:, which is ours");
+export const operationOption = operationId;
+export const connectionOption = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, "must be 1 to 63 of letters, digits, dot, _ and -");
+/** Opaque ids of people or policies. */
+export const actorOption = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,255}$/, "must be 1 to 255 printable characters without space");
+
+/** A whole number given as text. */
+export const integerOption = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d{1,12}$/, `must be a whole number from ${min} to ${max}`)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`);
+
+const isTicketKind = (text: string): text is TicketKind => ticketKinds.some((kind) => kind === text);
+
+/** `kind=value` pairs of a repeated option, each kind once. */
+export function perTicketKind(option: string, pairs: readonly string[]): Partial<Record<TicketKind, string>> {
+  const result: Partial<Record<TicketKind, string>> = {};
+  for (const pair of pairs) {
+    const at = pair.indexOf("=");
+    const kind = pair.slice(0, Math.max(0, at));
+    const value = pair.slice(at + 1).trim();
+    if (!isTicketKind(kind) || value === "") {
+      throw new UsageError(`${option} must be kind=value, the kind one of ${ticketKinds.join(", ")}; see --help`);
+    }
+    if (result[kind] !== undefined) throw new UsageError(`${option} names ${kind} twice; leave one out`);
+    result[kind] = value;
+  }
+  return result;
+}
+
+/**
+ * A secret from standard input. It is never an argument: those stand in process lists and shell histories.
+ * @throws UsageError
+ */
+export async function secretFromStdin(io: CliIo, option: string): Promise<string> {
+  const secret = (await io.stdin()).replace(/\r?\n$/, "");
+  if (secret === "") {
+    throw new UsageError(
+      `${option} found nothing on standard input; pipe the secret in: printf %s "$SECRET" | countersign …`,
+    );
+  }
+  if (!/^[\x21-\x7e]{1,4096}$/.test(secret)) {
+    throw new UsageError(`${option} takes one line of printable characters without spaces; check what is piped in`);
+  }
+  return secret;
+}

@@ -1,0 +1,52 @@
+import { Command } from "commander";
+import { addConnection } from "./commands/connection.js";
+import { addKey } from "./commands/key.js";
+import { addMigrate } from "./commands/migrate.js";
+import { addOperations } from "./commands/operations.js";
+import { addSend } from "./commands/send.js";
+import { addTenant } from "./commands/tenant.js";
+import { addTickets } from "./commands/tickets.js";
+import { addVoid } from "./commands/void.js";
+import { addWebhookEndpoint } from "./commands/webhook-endpoint.js";
+import { type CommandTools, parse } from "./define.js";
+import { type ExitCode, exitCodes } from "./errors.js";
+import type { CliIo } from "./io.js";
+
+/** Runs one command line (without `node` and the script) and resolves with its exit code. Never exits the process. */
+export async function runCli(argv: readonly string[], io: CliIo): Promise<ExitCode> {
+  let code: ExitCode = exitCodes.done;
+  const tools: CommandTools = {
+    io,
+    end: (exitCode) => {
+      code = exitCode;
+    },
+  };
+  const program = buildProgram(tools);
+  await parse(program, argv, tools);
+  return code;
+}
+
+function buildProgram(tools: CommandTools): Command {
+  const { io } = tools;
+  const program = new Command("countersign")
+    .description("Administration and operation of Countersign. Reads DATABASE_URL and COUNTERSIGN_ENCRYPTION_KEY.")
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => io.out(text.trimEnd()),
+      writeErr: (text) => io.err(text.trimEnd()),
+      // Errors are written once, by `parse`.
+      outputError: () => undefined,
+    })
+    .showSuggestionAfterError(true)
+    .addHelpText("after", "\nExit codes: 0 done, 1 refused, 2 usage, 3 unreachable.");
+  addMigrate(program, tools);
+  addTenant(program, tools);
+  addKey(program, tools);
+  addConnection(program, tools);
+  addWebhookEndpoint(program, tools);
+  addSend(program, tools);
+  addVoid(program, tools);
+  addOperations(program, tools);
+  addTickets(program, tools);
+  return program;
+}
