@@ -1,1 +1,31 @@
-export {};
+export {
+  type Branches,
+  type CallOptions,
+  type ClientOptions,
+  type Countersign,
+  createClient,
+  type Intent,
+  type Known,
+  type ListFilter,
+  match,
+} from "./client.js";
+export { CountersignProblem, RetriesExhaustedError } from "./errors.js";
+export {
+  connectionName,
+  connectionPage,
+  documentAnswer,
+  historyLine,
+  type OperationAnswer,
+  type OperationRequest,
+  operation,
+  operationPage,
+  operationRequest,
+  type PlanAnswer,
+  type Problem,
+  planAnswer,
+  problem,
+  sendRequest,
+  sentAnswer,
+  stateName,
+  ticketPage,
+} from "./schema.js";

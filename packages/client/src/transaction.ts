@@ -1,1 +1,44 @@
-export {};
+import {
+  type Ledger,
+  listConnections,
+  type PlanOutcome,
+  planInside,
+  postgresDocumentStore,
+  type TransactionSql,
+} from "@countersign/ledger";
+import { providerByName } from "@countersign/provider";
+import { type PlanningParts, type PlanRequest, preparePlan } from "./prepare-plan.js";
+
+export { type PlanningParts, type PlanRequest, preparePlan } from "./prepare-plan.js";
+
+/** The usual parts over one ledger and the built-in adapters. */
+export function planningParts(ledger: Ledger): PlanningParts {
+  const documents = postgresDocumentStore(ledger);
+  return {
+    provider: providerByName,
+    connections: (tenantId) => listConnections(ledger, tenantId),
+    document: (tenantId, sha256) => documents.get(tenantId, sha256),
+  };
+}
+
+/**
+ * For producers that share the ledger's database: prepare first (it reads, outside the transaction), then record the
+ * intent inside your own transaction, so that it and your business row commit together or not at all.
+ *
+ * ```ts
+ * const record = await planInTransaction(ledger, { tenantId, intentKey, action: "SEND", payload });
+ * await ledger.sql.begin(async (sql) => {
+ *   await sql`UPDATE contract SET approved_at = now() WHERE id = ${id}`;
+ *   await record(sql);
+ * });
+ * ```
+ * Nothing is handed to a queue; a worker's due loop finds the row after the commit.
+ */
+export async function planInTransaction(
+  ledger: Ledger,
+  request: PlanRequest,
+): Promise<(sql: TransactionSql) => Promise<PlanOutcome>> {
+  await ledger.tenantKey(request.tenantId);
+  const plan = await preparePlan(planningParts(ledger), request);
+  return (sql) => planInside(ledger, sql, plan);
+}

@@ -14,6 +14,7 @@ export interface LedgerOptions {
 }
 
 export type Sql = postgres.Sql;
+export type TransactionSql = postgres.TransactionSql;
 /** Inside a transaction: the same statements, on its own connection. */
 export type AnySql = postgres.Sql | postgres.TransactionSql;
 

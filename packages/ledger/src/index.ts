@@ -13,7 +13,7 @@ export {
   resumeConnection,
   setMetadataLookup,
 } from "./connections.js";
-export { type AnySql, Ledger, type LedgerOptions, type Sql } from "./database.js";
+export { type AnySql, Ledger, type LedgerOptions, type Sql, type TransactionSql } from "./database.js";
 export { type DocumentStore, postgresDocumentStore } from "./documents.js";
 export {
   type DueJob,
@@ -58,6 +58,7 @@ export {
   type PlannedOperation,
   type PlanOutcome,
   plan,
+  planInside,
   type VoidRequest,
 } from "./plan.js";
 export {

@@ -1,5 +1,5 @@
 import { newId } from "@countersign/runtime";
-import type { AnySql, Ledger } from "./database.js";
+import type { AnySql, Ledger, TransactionSql } from "./database.js";
 import { NotFoundError, PlanRefusedError } from "./errors.js";
 import { type PayloadHash, payloadHash } from "./hash.js";
 import { insertPlanned, type Plan, type PlannedOperation, type PlanOutcome } from "./plan.js";
@@ -16,10 +16,25 @@ class IntentExists extends Error {}
 export async function planRelated(ledger: Ledger, plan: Plan, hash: PayloadHash): Promise<PlanOutcome | undefined> {
   // Keys are read outside the transaction: nothing foreign is awaited while it is open.
   await ledger.tenantKey(plan.tenantId);
+  return await undefinedIfIntentExists(ledger.sql.begin((sql) => planByAction(ledger, sql, plan, hash)));
+}
+
+/** The same inside the caller's transaction, under a savepoint of its own. */
+export async function planRelatedInside(
+  ledger: Ledger,
+  sql: TransactionSql,
+  plan: Plan,
+  hash: PayloadHash,
+): Promise<PlanOutcome | undefined> {
+  return await undefinedIfIntentExists(sql.savepoint((inner) => planByAction(ledger, inner, plan, hash)));
+}
+
+const planByAction = (ledger: Ledger, sql: AnySql, plan: Plan, hash: PayloadHash): Promise<PlanOutcome> =>
+  plan.approved.action === "SEND" ? planAmendment(ledger, sql, plan, hash) : planOnTarget(ledger, sql, plan, hash);
+
+async function undefinedIfIntentExists<Result>(work: Promise<Result>): Promise<Result | undefined> {
   try {
-    return await ledger.sql.begin(async (sql) =>
-      plan.approved.action === "SEND" ? planAmendment(ledger, sql, plan, hash) : planOnTarget(ledger, sql, plan, hash),
-    );
+    return await work;
   } catch (error) {
     if (error instanceof IntentExists) return undefined;
     throw error;

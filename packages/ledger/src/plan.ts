@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { associatedWith } from "./approved.js";
-import { type AnySql, type Ledger, run } from "./database.js";
+import { type AnySql, type Ledger, run, type TransactionSql } from "./database.js";
 import { certainlyRolledBack, PlanRefusedError, sqlState } from "./errors.js";
 import { type Approved, differingParts, type PayloadHash, payloadHash } from "./hash.js";
-import { planRelated } from "./plan-related.js";
+import { planRelated, planRelatedInside } from "./plan-related.js";
 import type { State } from "./state.js";
 
 /** What is recorded before the first byte goes anywhere (law 1). `payload` must be in normalised form. */
@@ -126,15 +126,33 @@ export async function plan(ledger: Ledger, request: Plan): Promise<PlanOutcome> 
   const hash = payloadHash(request.approved);
   // The rival that wins the insert commits before DO NOTHING returns, so a second statement sees it. It can only be
   // missing because a document is.
-  const related = request.supersedes !== undefined || request.approved.action !== "SEND";
   const created = await retryRolledBack(() =>
-    related ? planRelated(ledger, request, hash) : planAlone(ledger, request, hash),
+    isRelated(request) ? planRelated(ledger, request, hash) : planAlone(ledger, ledger.sql, request, hash),
   );
-  return created ?? (await existingOperation(ledger, request, hash));
+  return created ?? (await existingOperation(ledger.sql, request, hash));
 }
 
-async function planAlone(ledger: Ledger, request: Plan, hash: PayloadHash): Promise<PlanOutcome | undefined> {
-  const operation = await insertPlanned(ledger, ledger.sql, {
+/**
+ * Like {@link plan}, inside the caller's own transaction on the same database: intent and business row commit together
+ * or not at all. Nothing is handed to a queue; the due loop finds the row after the commit.
+ */
+export async function planInside(ledger: Ledger, sql: TransactionSql, request: Plan): Promise<PlanOutcome> {
+  const hash = payloadHash(request.approved);
+  const created = isRelated(request)
+    ? await planRelatedInside(ledger, sql, request, hash)
+    : await planAlone(ledger, sql, request, hash);
+  return created ?? (await existingOperation(sql, request, hash));
+}
+
+const isRelated = (request: Plan): boolean => request.supersedes !== undefined || request.approved.action !== "SEND";
+
+async function planAlone(
+  ledger: Ledger,
+  sql: AnySql,
+  request: Plan,
+  hash: PayloadHash,
+): Promise<PlanOutcome | undefined> {
+  const operation = await insertPlanned(ledger, sql, {
     plan: request,
     hash,
     openDependencies: 0,
@@ -154,12 +172,12 @@ interface ExistingRow {
   open_dependencies: number;
 }
 
-async function existingOperation(ledger: Ledger, request: Plan, hash: PayloadHash): Promise<PlanOutcome> {
-  const [row] = await ledger.sql<ExistingRow[]>`
+async function existingOperation(sql: AnySql, request: Plan, hash: PayloadHash): Promise<PlanOutcome> {
+  const [row] = await sql<ExistingRow[]>`
     SELECT operation_id, state, event_no, payload_hash, hash_parts, requested_by, created_at, open_dependencies
     FROM signing_operation WHERE tenant_id = ${request.tenantId} AND intent_key = ${request.intentKey}`;
   if (row === undefined) {
-    const [connection] = await ledger.sql`
+    const [connection] = await sql`
       SELECT 1 FROM provider_connection
       WHERE tenant_id = ${request.tenantId} AND connection_id = ${request.approved.connectionId}`;
     if (connection === undefined)
@@ -170,7 +188,7 @@ async function existingOperation(ledger: Ledger, request: Plan, hash: PayloadHas
     return { kind: "conflict", operationId: row.operation_id, differs: differingParts(row.hash_parts, hash.parts) };
   }
   const byAnother = request.requestedBy !== undefined && request.requestedBy !== row.requested_by;
-  if (byAnother) await noteDuplicateRequest(ledger, request.tenantId, row.operation_id);
+  if (byAnother) await noteDuplicateRequest(sql, request.tenantId, row.operation_id);
   return {
     kind: "existing",
     operation: {
@@ -186,8 +204,8 @@ async function existingOperation(ledger: Ledger, request: Plan, hash: PayloadHas
 }
 
 /** The same approval asked for by somebody else: a line in the history, nothing more (DESIGN §3). */
-async function noteDuplicateRequest(ledger: Ledger, tenantId: string, operationId: string): Promise<void> {
-  await ledger.sql`
+async function noteDuplicateRequest(sql: AnySql, tenantId: string, operationId: string): Promise<void> {
+  await sql`
     WITH u AS (
       UPDATE signing_operation SET event_no = event_no + 1
       WHERE tenant_id = ${tenantId} AND operation_id = ${operationId}

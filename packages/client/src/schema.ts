@@ -1,0 +1,158 @@
+import { actions, intentKey, neutralPayload, operationId, targetPayload } from "@countersign/runtime";
+import { z } from "zod";
+
+/** The API's one truth: the enqueuer's routes and this client are both made from these schemas. */
+
+const opaqueId = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,128}$/, "must be 1 to 128 printable characters without spaces: an opaque id, not a name");
+
+export const connectionName = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, "must be 1 to 63 of a-z, 0-9, _ and -");
+
+const producersIntentKey = intentKey.refine(
+  (key) => !key.startsWith("cs:"),
+  "must not start with cs:, which is reserved",
+);
+
+const target = z.union(
+  [z.strictObject({ operationId }), z.strictObject({ providerRef: z.string().min(1).max(255) })],
+  "must be {operationId} of a SEND, or {providerRef}",
+);
+
+const common = {
+  intentKey: producersIntentKey.optional(),
+  connection: connectionName.optional(),
+  requestedBy: opaqueId.optional(),
+  approvedBy: opaqueId.optional(),
+};
+
+export const sendRequest = z.strictObject({
+  ...common,
+  action: z.literal("SEND"),
+  payload: neutralPayload,
+  supersedes: z
+    .strictObject({ operationId, mode: z.enum(["void-first", "send-first"]).default("void-first") })
+    .optional(),
+});
+
+const onTarget = <Name extends "VOID" | "RESEND" | "FINALIZE">(action: Name) =>
+  z.strictObject({ ...common, action: z.literal(action), target, payload: targetPayload.optional() });
+
+/** Body of `POST /v1/operations`. */
+export const operationRequest = z.discriminatedUnion("action", [
+  sendRequest,
+  onTarget("VOID"),
+  onTarget("RESEND"),
+  onTarget("FINALIZE"),
+]);
+export type OperationRequest = z.input<typeof operationRequest>;
+
+export const stateName = z.enum([
+  "PLANNED",
+  "IN_FLIGHT",
+  "UNKNOWN",
+  "RECONCILING",
+  "NEEDS_REVIEW",
+  "CONFIRMED",
+  "TERMINAL_FAILED",
+  "SUPERSEDED",
+]);
+
+/** Did it go out? Every caller must handle all three. */
+export const sentAnswer = z.enum(["yes", "no", "unknown"]);
+
+export const historyLine = z.object({
+  seq: z.int(),
+  at: z.string(),
+  kind: z.string(),
+  from: stateName.nullable(),
+  to: stateName.nullable(),
+  reason: z.string(),
+  actor: z.string(),
+  attempt: z.int(),
+  evidence: z.record(z.string(), z.unknown()).nullable(),
+});
+
+/** An operation as `GET /v1/operations/{id}` and the plan answer give it. */
+export const operation = z.object({
+  operationId,
+  intentKey: z.string(),
+  action: z.enum(actions),
+  connection: z.string(),
+  state: stateName,
+  reason: z.string(),
+  sent: sentAnswer,
+  /** How do we know: one sentence per piece of evidence. */
+  because: z.array(z.string()),
+  nextLookAt: z.string().nullable(),
+  userMessage: z.string(),
+  providerRef: z.string().nullable(),
+  signingStatuses: z.array(z.string()),
+  attempts: z.int(),
+  waitsFor: z.int(),
+  target: operationId.nullable(),
+  supersedes: operationId.nullable(),
+  supersededBy: operationId.nullable(),
+  basis: z.string().nullable(),
+  cause: z.string().nullable(),
+  requestedBy: z.string().nullable(),
+  approvedBy: z.string().nullable(),
+  createdAt: z.string(),
+  updatedAt: z.string(),
+  finishedAt: z.string().nullable(),
+  history: z.array(historyLine).optional(),
+});
+export type OperationAnswer = z.output<typeof operation>;
+
+/** Answer of `POST /v1/operations`. */
+export const planAnswer = operation.extend({
+  /** The same approval was asked for before, by somebody else. */
+  duplicate: z.boolean().optional(),
+  firstRequestedBy: z.string().nullable().optional(),
+  firstRequestedAt: z.string().optional(),
+  /** VOIDs that were planned with it. */
+  alsoPlanned: z.array(operationId).optional(),
+});
+export type PlanAnswer = z.output<typeof planAnswer>;
+
+export const operationPage = z.object({ data: z.array(operation), nextCursor: z.string().nullable() });
+
+export const documentAnswer = z.object({ sha256: z.string(), size: z.int() });
+
+export const ticketPage = z.object({
+  data: z.array(
+    z.object({
+      ticketId: z.string(),
+      kind: z.string(),
+      subjectKind: z.string(),
+      subjectId: z.string(),
+      owner: z.string(),
+      reason: z.string(),
+      openedAt: z.string(),
+      dueAt: z.string(),
+    }),
+  ),
+});
+
+export const connectionPage = z.object({
+  data: z.array(
+    z.object({
+      connection: z.string(),
+      provider: z.string(),
+      isDefault: z.boolean(),
+      lookupVerifiedAt: z.string().nullable(),
+      pausedForMs: z.number(),
+      pauseReason: z.string().nullable(),
+    }),
+  ),
+});
+
+/** RFC 9457 problem details, as every error answer. */
+export const problem = z.looseObject({
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string().optional(),
+  errors: z.array(z.object({ field: z.string(), message: z.string() })).optional(),
+});
+export type Problem = z.output<typeof problem>;
