@@ -232,17 +232,23 @@ export async function claim(house: TestHouse, operationId: string): Promise<stri
   return owner;
 }
 
-/** CONFIRMED with this reference, as its worker does it. */
-export async function confirmAs(house: TestHouse, operationId: string, owner: string, providerRef: string) {
+/** CONFIRMED with this reference, as its worker does it on the evidence that it knows. */
+export async function confirmAs(
+  house: TestHouse,
+  operationId: string,
+  owner: string,
+  providerRef: string,
+  evidenceNo = 0,
+): Promise<void> {
   const observation = { kind: "accepted", ref: providerRef, httpStatus: 201 };
+  const row = { tenantId: "acme", operationId, owner, evidenceNo, providerRef, observation } as const;
   const [confirmed] = await confirm(house.ledger, [
     {
-      tenantId: "acme",
-      operationId,
-      owner,
-      evidenceNo: 0,
-      providerRef,
-      observation,
+      ...row,
+      referenceSource: "answer",
+      basis: "proof",
+      shows: true,
+      signingStatus: "SENT",
       actor: "test",
       reason: "accepted",
     },
