@@ -1,1 +1,2 @@
-export {};
+export type { EnqueuerDeps } from "./deps.js";
+export { buildServer } from "./server.js";

@@ -1,0 +1,78 @@
+import type { OperationRequest, operationRequest } from "@countersign/client";
+import { type PlanRequest, preparePlan } from "@countersign/client/transaction";
+import { type PlanOutcome, plan } from "@countersign/ledger";
+import type { z } from "zod";
+import type { EnqueuerDeps } from "./deps.js";
+import { badRequest, ProblemError } from "./problem.js";
+
+export type { OperationRequest };
+
+type Parsed = z.output<typeof operationRequest>;
+
+/** The intent key may stand in the header, in the body, or in both alike. */
+export function intentKeyOf(header: string | string[] | undefined, body: string | undefined): string {
+  const named = Array.isArray(header) ? header[0] : header;
+  if (Array.isArray(header) && header.length > 1) throw badRequest("Idempotency-Key", "must be given once");
+  if (named === undefined && body === undefined) {
+    throw badRequest("intentKey", "is required, in the body or as the Idempotency-Key header");
+  }
+  if (named !== undefined && body !== undefined && named !== body) {
+    throw badRequest("Idempotency-Key", "differs from intentKey in the body: give one, or the same twice");
+  }
+  const key = named ?? body ?? "";
+  if (!/^[\x20-\x7e]{1,255}$/.test(key))
+    throw badRequest("Idempotency-Key", "must be 1 to 255 printable ASCII characters");
+  if (key.startsWith("cs:")) throw badRequest("intentKey", "must not start with cs:, which is reserved");
+  return key;
+}
+
+function toPlanRequest(tenantId: string, intentKey: string, body: Parsed): PlanRequest {
+  const common = {
+    tenantId,
+    intentKey,
+    connection: body.connection,
+    requestedBy: body.requestedBy,
+    approvedBy: body.approvedBy,
+  };
+  return body.action === "SEND"
+    ? { ...common, action: "SEND", payload: body.payload, supersedes: body.supersedes }
+    : { ...common, action: body.action, target: body.target, payload: body.payload };
+}
+
+/** Plans, and hands over what became due. Throws the ledger's refusals, and `payload-conflict`. */
+export async function planOperation(
+  deps: EnqueuerDeps,
+  tenantId: string,
+  intentKey: string,
+  body: Parsed,
+): Promise<Exclude<PlanOutcome, { kind: "conflict" }>> {
+  const prepared = await preparePlan(deps.planning, toPlanRequest(tenantId, intentKey, body));
+  const outcome = await plan(deps.ledger, prepared);
+  if (outcome.kind === "conflict") {
+    throw new ProblemError(
+      409,
+      "payload-conflict",
+      "This intent was approved with another payload: a changed payload is a new intent",
+      {
+        operationId: outcome.operationId,
+        differs: outcome.differs,
+      },
+    );
+  }
+  if (outcome.kind === "created") {
+    const due = [outcome.operation, ...outcome.alsoPlanned].filter(
+      (planned) => !planned.waiting && planned.state === "PLANNED",
+    );
+    deps.handOver(
+      due.map(({ operationId, eventNo }) => ({
+        queue: "submit",
+        tenantId,
+        kind: "operation",
+        subjectId: operationId,
+        eventNo,
+        dispatches: 0,
+      })),
+    );
+  }
+  return outcome;
+}

@@ -1,0 +1,40 @@
+import { documentAnswer } from "@countersign/client";
+import type { FastifyInstance } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import { noteSubject } from "../access-log.js";
+import type { EnqueuerDeps } from "../deps.js";
+import { badRequest, ProblemError } from "../problem.js";
+
+/** Bytes before the header that readers accept (ISO 32000, annex H). */
+const headerWithin = 1_024;
+
+/** `PUT /v1/documents`: raw PDF in, its SHA-256 out. Content-addressed, so twice is once. */
+export function documentRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
+  app.withTypeProvider<ZodTypeProvider>().route({
+    method: "PUT",
+    url: "/v1/documents",
+    bodyLimit: deps.maxDocumentBytes,
+    schema: {
+      summary: "Upload a PDF",
+      tags: ["documents"],
+      security: [{ apiKey: [] }],
+      consumes: ["application/pdf"],
+      response: { 200: documentAnswer },
+    },
+    handler: async (request) => {
+      const caller = await deps.authenticate(request.headers.authorization, "documents:write");
+      noteSubject(request, { tenant: caller.tenantId });
+      const body: unknown = request.body;
+      if (!Buffer.isBuffer(body)) {
+        throw new ProblemError(
+          415,
+          "unsupported-media-type",
+          "Send the PDF itself, with Content-Type: application/pdf",
+        );
+      }
+      if (body.length === 0) throw badRequest("body", "the document is empty");
+      if (!body.subarray(0, headerWithin).includes("%PDF-")) throw badRequest("body", "the document is not a PDF");
+      return { sha256: await deps.documents.put(caller.tenantId, body), size: body.length };
+    },
+  });
+}

@@ -1,0 +1,48 @@
+import type { OperationAnswer } from "@countersign/client";
+import { explain, type HistoryLine, type OperationView, toIso, userMessage } from "@countersign/ledger";
+
+const iso = (instant: string | null): string | null => (instant === null ? null : toIso(instant));
+
+/** An operation as the API answers it. Without its history, `because` is empty: lists leave it to the single read. */
+export function toAnswer(operation: OperationView, history?: readonly HistoryLine[]): OperationAnswer {
+  const explanation = explain(operation, history ?? []);
+  return {
+    operationId: operation.operationId,
+    intentKey: operation.intentKey,
+    action: operation.action,
+    connection: operation.connectionId,
+    state: operation.state,
+    reason: operation.reason,
+    sent: explanation.sent,
+    because: explanation.because,
+    nextLookAt: explanation.nextLookAt,
+    userMessage: userMessage(operation),
+    providerRef: operation.providerRef,
+    signingStatuses: operation.signingStatuses,
+    attempts: operation.attemptNo,
+    waitsFor: operation.openDependencies,
+    target: operation.targetOperationId,
+    supersedes: operation.supersedes,
+    supersededBy: operation.supersededBy,
+    basis: operation.basis,
+    cause: operation.cause,
+    requestedBy: operation.requestedBy,
+    approvedBy: operation.approvedBy,
+    createdAt: toIso(operation.createdAt),
+    updatedAt: toIso(operation.updatedAt),
+    finishedAt: iso(operation.finishedAt),
+    ...(history === undefined ? {} : { history: history.map(toLine) }),
+  };
+}
+
+const toLine = (line: HistoryLine) => ({
+  seq: line.seq,
+  at: toIso(line.at),
+  kind: line.kind,
+  from: line.fromState,
+  to: line.toState,
+  reason: line.reason,
+  actor: line.actor,
+  attempt: line.attemptNo,
+  evidence: line.evidence,
+});

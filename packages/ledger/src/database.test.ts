@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { Ledger } from "./index.js";
+import { startTestLedger, type TestLedger } from "./testing.js";
+
+let test: TestLedger;
+beforeAll(async () => {
+  test = await startTestLedger();
+  await test.ledger.sql`CREATE TABLE trial (name text NOT NULL)`;
+});
+afterAll(async () => {
+  await test.stop();
+});
+
+const oneConnection = (): Ledger =>
+  new Ledger({ databaseUrl: test.url, encryptionKey: Buffer.alloc(32), maxConnections: 1 });
+const names = async () =>
+  (await test.ledger.sql<{ name: string }[]>`SELECT name FROM trial ORDER BY name`).map((row) => row.name);
+
+it("a transaction whose backend dies is refused whole, harms no other, and ends no process", async () => {
+  const ledger = oneConnection();
+  const first = ledger.sql.begin(async (sql) => {
+    const [row] = await sql<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`;
+    await sql`INSERT INTO trial VALUES ('first-1')`;
+    await test.ledger.sql`SELECT pg_terminate_backend(${row?.pid ?? 0})`;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await sql`INSERT INTO trial VALUES ('first-2')`;
+  });
+  const second = ledger.sql.begin(async (sql) => {
+    await sql`INSERT INTO trial VALUES ('second')`;
+    return "committed";
+  });
+  await expect(first).rejects.toThrow();
+  await expect(second).resolves.toBe("committed");
+  expect(await names()).toEqual(["second"]);
+  await ledger.close();
+});
+
+it("statements that wait while the server is away fail or succeed, and never hang", async () => {
+  const ledger = new Ledger({ databaseUrl: test.url, encryptionKey: Buffer.alloc(32), maxConnections: 5 });
+  const settled: string[] = [];
+  let asked = 0;
+  const ask = (): void => {
+    asked += 1;
+    ledger.sql`SELECT ${asked}::int`.then(
+      () => settled.push("answered"),
+      () => settled.push("failed"),
+    );
+  };
+  const timer = setInterval(() => Array.from({ length: 5 }, ask), 5);
+  await test.server.kill("SIGKILL");
+  await test.server.restart();
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  clearInterval(timer);
+  await expect.poll(() => settled.length, { timeout: 5_000 }).toBe(asked);
+  expect(settled).toContain("answered");
+  await ledger.close();
+});
