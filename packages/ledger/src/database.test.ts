@@ -35,6 +35,26 @@ it("a transaction whose backend dies is refused whole, harms no other, and ends 
   await ledger.close();
 });
 
+it("a backend killed in the middle of a transaction's statement ends no process, many times over", async () => {
+  const ledger = new Ledger({ databaseUrl: test.url, encryptionKey: Buffer.alloc(32), maxConnections: 4 });
+  const outcomes = await Promise.allSettled(
+    Array.from({ length: 12 }, () =>
+      ledger.sql.begin(async (sql) => {
+        const [row] = await sql<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`;
+        const killed = sql`SELECT pg_sleep(10)`.catch((error: unknown) => error);
+        await test.ledger.sql`SELECT pg_terminate_backend(${row?.pid ?? 0})`;
+        throw await killed;
+      }),
+    ),
+  );
+  expect(outcomes.every(({ status }) => status === "rejected")).toBe(true);
+  // What would end the process is thrown in a later turn.
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const [alive] = await ledger.sql<{ one: number }[]>`SELECT 1 AS one`;
+  expect(alive?.one).toBe(1);
+  await ledger.close();
+});
+
 it("statements that wait while the server is away fail or succeed, and never hang", async () => {
   const ledger = new Ledger({ databaseUrl: test.url, encryptionKey: Buffer.alloc(32), maxConnections: 5 });
   const settled: string[] = [];
