@@ -130,6 +130,52 @@ it("fifty workers on one operation make one call", async () => {
   expect(scene.books(operationId)).toMatchObject({ requests: 1, arrivals: 1 });
 });
 
+it("a sender that wakes after its lease sends nothing, and says so", async () => {
+  const { operationId } = await scene.planSend();
+  let jumped = 0;
+  const clocks = { monotonic: () => performance.now(), wall: () => Date.now() + jumped };
+  const nearMisses: string[] = [];
+  // Asleep between the claim and the first byte: the wall clock has moved on, the monotonic one has not.
+  const connection = async (tenantId: string, connectionId: string) => {
+    jumped = 60_000;
+    return scene.submit.connection(tenantId, connectionId);
+  };
+  const outcome = await submitOperation(
+    { ...scene.submit, clocks, connection, nearMiss: () => void nearMisses.push(operationId) },
+    "acme",
+    operationId,
+  );
+  expect(outcome).toMatchObject({ kind: "recorded", observation: "not-sent" });
+  expect(nearMisses).toEqual([operationId]);
+  expect(scene.books(operationId).arrivals).toBe(0);
+  expect((await scene.history(operationId)).at(-1)?.reason).toBe("near-miss");
+  expect((await scene.settle(operationId)).state).toBe("CONFIRMED");
+});
+
+it("a payload or document that no longer matches its approval is not sent: a person decides", async () => {
+  const { operationId } = await scene.planSend();
+  await scene.ledger.sql`ALTER TABLE approved_payload DISABLE TRIGGER cs_guard_payload`;
+  await scene.ledger
+    .sql`UPDATE approved_payload SET body_digest = decode(repeat('00', 32), 'hex') WHERE operation_id = ${operationId}`;
+  await scene.ledger.sql`ALTER TABLE approved_payload ENABLE TRIGGER cs_guard_payload`;
+  expect(await submitOperation(scene.submit, "acme", operationId)).toEqual({ kind: "payload-changed" });
+  expect((await scene.operation(operationId)).state).toBe("NEEDS_REVIEW");
+  expect(scene.books(operationId).arrivals).toBe(0);
+});
+
+it("no read, early job or repeated click moves what is under way", async () => {
+  const { operationId } = await scene.planSend({ intentKey: "clicked-twice" });
+  scene.simulator.script({ kind: "hang-after-commit", operationId });
+  await submitOperation(scene.submit, "acme", operationId);
+  const before = await scene.operation(operationId);
+  expect(before.state).toBe("UNKNOWN");
+  await submitOperation(scene.submit, "acme", operationId);
+  const again = await scene.planSend({ intentKey: "clicked-twice" });
+  expect(again).toMatchObject({ kind: "existing", operationId });
+  expect(await scene.operation(operationId)).toEqual(before);
+  expect(scene.books(operationId).arrivals).toBe(1);
+});
+
 describe("VOID", () => {
   it("is confirmed by looking at the target, as ours", async () => {
     const { operationId: target } = await scene.planSend();
