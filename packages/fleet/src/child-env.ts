@@ -17,7 +17,8 @@ export function stackEnvironment(
 ): Record<string, string> {
   return {
     DATABASE_URL: stack.databaseUrl,
-    ...(stack.redisUrl === undefined ? {} : { REDIS_URL: stack.redisUrl }),
+    // Empty counts as unset, also where the caller's environment names one that was not to be used.
+    REDIS_URL: stack.redisUrl ?? "",
     COUNTERSIGN_ENCRYPTION_KEY: encryptionKey,
   };
 }

@@ -1,13 +1,15 @@
-import { join } from "node:path";
 import {
+  type PostgresOptions,
   type PostgresServer,
   type RedisServer,
   RedisUnavailableError,
   startPostgres,
   startRedis,
 } from "@countersign/devstack";
-import { migrate } from "@countersign/ledger";
-import { migrateQueues } from "@countersign/queue";
+import { migrate, migrationState } from "@countersign/ledger";
+import { migrateQueues, queueSchema } from "@countersign/queue";
+import postgres from "postgres";
+import { FleetError } from "./errors.js";
 
 /** Where the fleet's database and queues are. */
 export interface Stack {
@@ -22,8 +24,12 @@ export interface Stack {
 
 /** How to start the embedded stack. */
 export interface StackOptions {
-  /** Keep the data here. Without it: temporary folders, removed at the end, and no fsync. */
-  readonly dataDir?: string;
+  /** Keep the data. Without it: temporary folders, removed at the end, and no fsync. */
+  readonly keep?: {
+    readonly redisDir: string;
+    /** Default: `.countersign/postgres`, or below /var/lib where root's PostgreSQL can't reach that. */
+    readonly postgresDir?: string;
+  };
   readonly env?: NodeJS.ProcessEnv;
 }
 
@@ -32,30 +38,39 @@ export interface StackOptions {
  * kill -9. @throws the errors of `startPostgres`
  */
 export async function startEmbeddedStack(options: StackOptions = {}): Promise<Stack> {
-  const { dataDir, env = process.env } = options;
-  const [postgres, redis] = await Promise.all([
-    startPostgres(dataDir === undefined ? { durable: false } : { dataDir: join(dataDir, "postgres") }),
-    redisIfAny(dataDir === undefined ? undefined : join(dataDir, "redis"), env),
-  ]);
+  const { keep, env = process.env } = options;
+  const starting = { server: startPostgres(postgresOptions(keep)), redis: redisIfAny(keep?.redisDir, env) };
+  const [startedServer, startedRedis] = await Promise.allSettled([starting.server, starting.redis]);
+  if (startedServer.status === "rejected" || startedRedis.status === "rejected") {
+    if (startedServer.status === "fulfilled") await startedServer.value.stop();
+    if (startedRedis.status === "fulfilled" && !(startedRedis.value instanceof RedisUnavailableError))
+      await startedRedis.value.stop();
+  }
+  const [server, redis] = [await starting.server, await starting.redis];
   const redisServer = redis instanceof RedisUnavailableError ? undefined : redis;
   try {
-    await migrate(postgres.url);
-    if (redisServer === undefined) await migrateQueues(postgres.url);
+    await migrate(server.url);
+    if (redisServer === undefined) await migrateQueues(server.url);
   } catch (error) {
-    await stopBoth(postgres, redisServer);
+    await stopBoth(server, redisServer);
     throw error;
   }
   return {
-    databaseUrl: postgres.url,
+    databaseUrl: server.url,
     redisUrl: redisServer?.url,
     notes: [
-      `PostgreSQL on 127.0.0.1:${postgres.port}${dataDir === undefined ? ", temporary" : `, data in ${postgres.dataDir}`}.`,
+      `PostgreSQL on 127.0.0.1:${server.port}${keep === undefined ? ", temporary" : `, data in ${server.dataDir}`}.`,
       redisServer === undefined
         ? `No Redis (${redis instanceof RedisUnavailableError ? (redis.reasons.at(-1) ?? "none found") : "none found"}): the queues run on PostgreSQL.`
         : `Redis on ${new URL(redisServer.url).host} (${sources[redisServer.source]}).`,
     ],
-    stop: () => stopBoth(postgres, redisServer),
+    stop: () => stopBoth(server, redisServer),
   };
+}
+
+function postgresOptions(keep: StackOptions["keep"]): PostgresOptions {
+  if (keep === undefined) return { durable: false };
+  return { persistent: true, ...(keep.postgresDir === undefined ? {} : { dataDir: keep.postgresDir }) };
 }
 
 const sources = {
@@ -76,6 +91,41 @@ async function redisIfAny(
   }
 }
 
-async function stopBoth(postgres: PostgresServer, redis: RedisServer | undefined): Promise<void> {
-  await Promise.all([postgres.stop(), redis?.stop()]);
+async function stopBoth(server: PostgresServer, redis: RedisServer | undefined): Promise<void> {
+  await Promise.all([server.stop(), redis?.stop()]);
+}
+
+/**
+ * The stack that the environment names. Nothing is started and nothing migrated: that is an administrator's step.
+ * @throws FleetError when the tables are not there
+ */
+export async function externalStack(databaseUrl: string, env: NodeJS.ProcessEnv): Promise<Stack> {
+  const redisUrl = env.REDIS_URL === "" ? undefined : env.REDIS_URL;
+  const { applied } = await migrationState(databaseUrl);
+  const queueUrl =
+    env.QUEUE_DATABASE_URL === undefined || env.QUEUE_DATABASE_URL === "" ? databaseUrl : env.QUEUE_DATABASE_URL;
+  if (applied === 0 || (redisUrl === undefined && !(await hasQueueTables(queueUrl)))) {
+    throw new FleetError("the database has no tables of ours: run `npm run countersign -- migrate` first");
+  }
+  return {
+    databaseUrl,
+    redisUrl,
+    notes: [
+      "PostgreSQL is the one that DATABASE_URL names.",
+      redisUrl === undefined ? "REDIS_URL is not set: the queues run on PostgreSQL." : `Redis is ${sources.external}.`,
+    ],
+    stop: async () => undefined,
+  };
+}
+
+async function hasQueueTables(databaseUrl: string): Promise<boolean> {
+  const client = postgres(databaseUrl, { max: 1, onnotice: () => undefined, connect_timeout: 5 });
+  try {
+    const [row] = await client<
+      { present: boolean }[]
+    >`SELECT to_regclass(${`${queueSchema}.job`}) IS NOT NULL AS present`;
+    return row?.present === true;
+  } finally {
+    await client.end({ timeout: 1 });
+  }
 }
