@@ -79,7 +79,8 @@ const sources = {
   package: "the distribution's package, unpacked into a cache folder",
 } as const;
 
-async function redisIfAny(
+/** Redis as `startRedis` finds it, or why there is none; kept in `dataDir`, or temporary. */
+export async function redisIfAny(
   dataDir: string | undefined,
   env: NodeJS.ProcessEnv,
 ): Promise<RedisServer | RedisUnavailableError> {
