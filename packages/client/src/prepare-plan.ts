@@ -47,7 +47,7 @@ export type PlanRequest =
  */
 export async function preparePlan(parts: PlanningParts, request: PlanRequest): Promise<Plan> {
   const { tenantId, intentKey } = request;
-  const connection = await chooseConnection(parts, tenantId, request.connection);
+  const connection = chooseConnection(await parts.connections(tenantId), request.connection);
   const provider = parts.provider(connection.provider);
   if (provider === undefined) {
     throw new PlanRefusedError("provider-unknown", "this build has no adapter for the connection's provider");
@@ -84,29 +84,23 @@ export async function preparePlan(parts: PlanningParts, request: PlanRequest): P
   };
 }
 
-/** The connection that is meant: the named one, else the tenant's only one, else its default. */
-async function chooseConnection(
-  parts: PlanningParts,
-  tenantId: string,
-  named: string | undefined,
-): Promise<Connection> {
-  const connections = await parts.connections(tenantId);
+/**
+ * The connection that is meant: the named one, else the tenant's only one, else its default.
+ * @throws PlanRefusedError `connection-unknown` or `connection-required`
+ */
+export function chooseConnection(connections: readonly Connection[], named: string | undefined): Connection {
   if (named !== undefined) {
     const found = connections.find(({ connectionId }) => connectionId === named);
-    if (found === undefined) {
-      throw new PlanRefusedError("connection-unknown", "this tenant has no such connection", { field: "connection" });
-    }
-    return found;
+    if (found !== undefined) return found;
+    throw new PlanRefusedError("connection-unknown", "this tenant has no such connection", { field: "connection" });
   }
   const chosen = connections.length === 1 ? connections[0] : connections.find(({ isDefault }) => isDefault);
-  if (chosen === undefined) {
-    const why =
-      connections.length === 0
-        ? "this tenant has no connection yet"
-        : "this tenant has several connections and no default: name one";
-    throw new PlanRefusedError("connection-required", why, { field: "connection" });
-  }
-  return chosen;
+  if (chosen !== undefined) return chosen;
+  const why =
+    connections.length === 0
+      ? "this tenant has no connection yet: make one with countersign connection create"
+      : "this tenant has several connections and no default: name one";
+  throw new PlanRefusedError("connection-required", why, { field: "connection" });
 }
 
 async function documentsFor(

@@ -9,7 +9,7 @@ import {
 import { providerByName } from "@countersign/provider";
 import { type PlanningParts, type PlanRequest, preparePlan } from "./prepare-plan.js";
 
-export { type PlanningParts, type PlanRequest, preparePlan } from "./prepare-plan.js";
+export { chooseConnection, type PlanningParts, type PlanRequest, preparePlan } from "./prepare-plan.js";
 
 /** The usual parts over one ledger and the built-in adapters. */
 export function planningParts(ledger: Ledger): PlanningParts {
