@@ -36,8 +36,13 @@ export class ContractsError extends FleetError {
   }
 }
 
+/** Room for what revisions, amendments and withdrawals append. */
+const longestIntent = 230;
+
 const ownFields = z.looseObject({
-  intent: intentKey.refine((key) => !key.startsWith("cs:"), "must not start with cs:, which is kept for the system"),
+  intent: intentKey
+    .max(longestIntent, `must be at most ${longestIntent} characters`)
+    .refine((key) => !key.startsWith("cs:"), "must not start with cs:, which is kept for the system"),
   document: z.string("must be the path of a PDF, relative to this file").min(1),
 });
 

@@ -24,6 +24,6 @@ export const shrunkProvider = {
   slowCommitMs: 1_000,
   lookupLagMs: 400,
   webhookDelayMs: 800,
-  /** Recipients act slowly enough that a VOID planned while its target is young meets an open request. */
-  lifeStepMs: 20_000,
+  /** Mean time between two steps of recipients. */
+  lifeStepMs: 2_500,
 } as const;

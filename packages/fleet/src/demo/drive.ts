@@ -18,6 +18,8 @@ export interface DriveOptions {
   readonly deal: Deal;
   readonly watch: Watch;
   readonly signal: AbortSignal;
+  /** Called once everything that is to be amended or voided is. */
+  changesPlanned(): Promise<void>;
 }
 
 interface Planned {
@@ -27,7 +29,7 @@ interface Planned {
 }
 
 const plansAtOnce = 8;
-/** A VOID of a request that is already with its signers comes at least this many looks after the start. */
+/** Its first call has been made: what is done to it from now on cannot simply retire it. */
 const attempted = ({ state, attemptNo }: OperationGlance): boolean => attemptNo > 0 && state !== "PLANNED";
 
 const inFlight = ({ state }: OperationGlance): boolean =>
@@ -43,7 +45,7 @@ export async function drive(options: DriveOptions): Promise<void> {
   const contracts = repeatAsRevisions(uploaded, deal.contracts);
   const changes = new Changes(options);
   const atOnce = new Set(spread(contracts.length, deal.voidsAtOnce));
-  const changing = changes.run();
+  const changing = changes.run().then(() => options.changesPlanned());
   // A failure there is thrown below; it must not count as unhandled while this still plans.
   changing.catch(() => undefined);
   await bounded(contracts, plansAtOnce, async (contract, index) => {

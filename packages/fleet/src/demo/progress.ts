@@ -71,8 +71,11 @@ export class Progress {
       const text = `  ${state.padEnd(16)}${String(count).padStart(6)}`;
       return count === 0 ? pc.dim(text) : colours[state](text);
     });
+    const picture = `${[bar, ...lines].join("\n")}\n`;
+    if (this.#drawn > 0 && picture === this.#lastLine) return;
     this.#erase();
-    terminal.write(`${[bar, ...lines].join("\n")}\n`);
+    terminal.write(picture);
+    this.#lastLine = picture;
     this.#drawn = lines.length + 1;
   }
 

@@ -23,7 +23,9 @@ export function calmProvider(latencyMs: number): object {
     latencyMs,
     workspaces: [],
     staleLockMs: shrunkProvider.staleLockMs,
-    life: { enabled: true, stepMs: shrunkProvider.lifeStepMs },
+    // Recipients only read, until everything that is to be voided has its VOID: one that comes after the last signature
+    // is rightly left to a person, and how often that happens would depend on the machine's speed.
+    life: { enabled: true, stepMs: shrunkProvider.lifeStepMs, completeRate: 0, declineRate: 0 },
     webhooks: { timeScale: 0.02 },
     faults: {
       slowCommitMs: shrunkProvider.slowCommitMs,
@@ -54,6 +56,9 @@ export function faultsOf(deal: Deal): object {
     },
   };
 }
+
+/** The change after which recipients sign or decline what is sent from then on. */
+export const recipientsSign = { life: { completeRate: 0.8, declineRate: 0.05 } };
 
 /** Some withdrawals lose their answer too: one in four. */
 export function withdrawFaults(deal: Deal): object[] {

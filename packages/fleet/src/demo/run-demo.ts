@@ -21,7 +21,7 @@ import { drive } from "./drive.js";
 import { readOperations } from "./operations.js";
 import type { DemoOptions } from "./options.js";
 import { Progress } from "./progress.js";
-import { calmProvider, faultsOf, withdrawFaults } from "./provider-faults.js";
+import { calmProvider, faultsOf, recipientsSign, withdrawFaults } from "./provider-faults.js";
 import { auditText, findingsText, unresolvedText } from "./report.js";
 import { setUpTenants, type TenantAccess, verifyConnections } from "./setup.js";
 import { allResolved, Watch } from "./watch.js";
@@ -119,7 +119,7 @@ async function startParts(
 async function work(
   contracts: readonly Contract[],
   deal: Deal,
-  { ledger, fleet, tenants }: Parts,
+  { ledger, simulator, fleet, tenants }: Parts,
   progress: Progress,
   signal: AbortSignal,
 ): Promise<void> {
@@ -133,6 +133,7 @@ async function work(
       deal,
       watch,
       signal,
+      changesPlanned: () => simulator.configure(recipientsSign),
     });
     const done = await watch.until(allResolved, resolveWithinMs, signal);
     progress.end();

@@ -46,6 +46,8 @@ export class Watch {
     signal: AbortSignal,
   ): Promise<boolean> {
     const end = performance.now() + timeoutMs;
+    // The look that is under way may have begun before what is waited for.
+    await this.next();
     while (!good(await this.next())) {
       signal.throwIfAborted();
       if (performance.now() > end) return false;
