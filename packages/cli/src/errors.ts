@@ -54,7 +54,7 @@ export function asCliError(error: unknown): CliError {
   if (error instanceof ConfigError) return new UsageError(error.safeMessage, { cause: error });
   if (error instanceof LedgerError) return new RefusedError(error.code, remedyFor(error), { cause: error });
   if (error instanceof CommanderError) return new UsageError(usageLine(error), { cause: error });
-  const { type, code, message } = safeError(error);
+  const { type, code, message } = safeError(innermost(error));
   if (code === "42P01" || code === "3F000") {
     const remedy = "the database has no tables of ours: run countersign migrate first";
     return new RefusedError("not-migrated", remedy, { cause: error });
@@ -65,6 +65,11 @@ export function asCliError(error: unknown): CliError {
   }
   const what = [type, code, message].filter((part) => part !== undefined).join(" ");
   return new RefusedError(String(code ?? type), `unexpected error: ${what}`, { cause: error });
+}
+
+/** Libraries wrap what the database said; the code stands on the inside. */
+function innermost(error: unknown): unknown {
+  return error instanceof Error && error.cause instanceof Error ? innermost(error.cause) : error;
 }
 
 function remedyFor(error: LedgerError): string {

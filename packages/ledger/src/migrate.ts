@@ -6,6 +6,9 @@ import postgres from "postgres";
 /** "countersign" in hex digits: one lock for every migrator of this product. */
 const migrationLock = 0x0c5_516e;
 
+/** Not "countersign": a role of that name would find it first in its search path, and put our tables there. */
+const migrationsSchema = "countersign_migrations";
+
 const folder = fileURLToPath(new URL("../migrations", import.meta.url));
 
 /**
@@ -16,7 +19,7 @@ export async function migrate(databaseUrl: string): Promise<void> {
   const client = postgres(databaseUrl, { max: 1, onnotice: () => undefined, connect_timeout: 10 });
   try {
     await client`SELECT pg_advisory_lock(${migrationLock})`;
-    await applyMigrations(drizzle(client), { migrationsFolder: folder, migrationsSchema: "countersign" });
+    await applyMigrations(drizzle(client), { migrationsFolder: folder, migrationsSchema });
     await client`SELECT pg_advisory_unlock(${migrationLock})`;
   } finally {
     await client.end({ timeout: 5 });
@@ -28,11 +31,11 @@ export async function migrationState(databaseUrl: string): Promise<{ applied: nu
   const client = postgres(databaseUrl, { max: 1, onnotice: () => undefined, connect_timeout: 5 });
   try {
     const [table] = await client<{ present: boolean }[]>`
-      SELECT to_regclass('countersign.__drizzle_migrations') IS NOT NULL AS present`;
+      SELECT to_regclass(${`${migrationsSchema}.__drizzle_migrations`}) IS NOT NULL AS present`;
     if (table?.present !== true) return { applied: 0 };
     const [row] = await client<
       { applied: number }[]
-    >`SELECT count(*)::int AS applied FROM countersign.__drizzle_migrations`;
+    >`SELECT count(*)::int AS applied FROM ${client(migrationsSchema)}.__drizzle_migrations`;
     return { applied: row?.applied ?? 0 };
   } finally {
     await client.end({ timeout: 5 });

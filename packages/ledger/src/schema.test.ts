@@ -36,6 +36,20 @@ it("a migrator that dies half-way leaves no lock and no half schema", async () =
   await admin.end();
 });
 
+it("migrates for a role of any name, ours included", async () => {
+  const admin = postgres(server.url, { max: 1, onnotice: () => undefined });
+  await admin`CREATE ROLE countersign LOGIN SUPERUSER PASSWORD 'test'`;
+  const { url } = await createTestDatabase(server.url);
+  const asRole = new URL(url);
+  asRole.username = "countersign";
+  asRole.password = "test";
+  await migrate(asRole.href);
+  const ledger = new Ledger({ databaseUrl: asRole.href, encryptionKey: randomBytes(32) });
+  await createTenant(ledger, { tenantId: "acme", ticketOwners: { default: "team" } });
+  await ledger.close();
+  await admin.end();
+});
+
 it("bytes come back as bytes", async () => {
   const { url } = await createTestDatabase(server.url);
   for (const prepare of [true, false]) {
