@@ -154,7 +154,7 @@ export class RealFleet {
     await until(
       async () => {
         const rows = await this.scene.ledger.sql<{ state: string; count: number }[]>`
-          SELECT state, count(*)::int AS count FROM signing_operation WHERE operation_id = ANY(${this.scene.ledger.sql.array([...ids], 2951)}) GROUP BY state`;
+          SELECT state, count(*)::int AS count FROM signing_operation WHERE operation_id IN (SELECT value::uuid FROM jsonb_array_elements_text(${JSON.stringify(ids)}::text::jsonb)) GROUP BY state`;
         return Object.fromEntries(rows.map((row) => [row.state, row.count]));
       },
       (counts) => counts[state] === ids.length,

@@ -35,7 +35,7 @@ export async function createTestDatabase(adminUrl: string, options: TestDatabase
 }
 
 async function withAdmin(adminUrl: string, work: (sql: postgres.Sql) => PromiseLike<unknown>): Promise<void> {
-  const sql = postgres(adminUrl, { max: 1, onnotice: () => undefined });
+  const sql = postgres(adminUrl, { max: 1, onnotice: () => undefined, fetch_types: false });
   try {
     await work(sql);
   } finally {

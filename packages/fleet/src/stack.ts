@@ -120,7 +120,7 @@ export async function externalStack(databaseUrl: string, env: NodeJS.ProcessEnv)
 }
 
 async function hasQueueTables(databaseUrl: string): Promise<boolean> {
-  const client = postgres(databaseUrl, { max: 1, onnotice: () => undefined, connect_timeout: 5 });
+  const client = postgres(databaseUrl, { max: 1, onnotice: () => undefined, connect_timeout: 5, fetch_types: false });
   try {
     const [row] = await client<
       { present: boolean }[]

@@ -40,6 +40,8 @@ export class Ledger {
       // With its delay before a reconnect the driver loses the statement that waits for it: neither result nor error, and
       // the pool's slot with it. Without, a statement fails at once while the server is away, and its row stays due.
       backoff: false,
+      // Its look at the array types runs where nobody can catch its failure. We pass and read arrays as JSON.
+      fetch_types: false,
       idle_timeout: 60,
       max_lifetime: 60 * 30,
       onnotice: () => undefined,

@@ -16,7 +16,7 @@ const folder = fileURLToPath(new URL("../migrations", import.meta.url));
  * connection itself, from before the first read to after the last statement; a killed migrator's lock dies with it.
  */
 export async function migrate(databaseUrl: string): Promise<void> {
-  const client = postgres(databaseUrl, { max: 1, onnotice: () => undefined, connect_timeout: 10 });
+  const client = postgres(databaseUrl, { max: 1, onnotice: () => undefined, connect_timeout: 10, fetch_types: false });
   try {
     await client`SELECT pg_advisory_lock(${migrationLock})`;
     await applyMigrations(drizzle(client), { migrationsFolder: folder, migrationsSchema });
@@ -28,7 +28,7 @@ export async function migrate(databaseUrl: string): Promise<void> {
 
 /** How many migrations the database has, and how many this code brings; equal means up to date. */
 export async function migrationState(databaseUrl: string): Promise<{ applied: number }> {
-  const client = postgres(databaseUrl, { max: 1, onnotice: () => undefined, connect_timeout: 5 });
+  const client = postgres(databaseUrl, { max: 1, onnotice: () => undefined, connect_timeout: 5, fetch_types: false });
   try {
     const [table] = await client<{ present: boolean }[]>`
       SELECT to_regclass(${`${migrationsSchema}.__drizzle_migrations`}) IS NOT NULL AS present`;

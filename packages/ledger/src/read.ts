@@ -61,7 +61,7 @@ const view = `SELECT o.tenant_id AS "tenantId", o.operation_id AS "operationId",
   o.supersedes, o.superseded_by AS "supersededBy", o.target_operation_id AS "targetOperationId", o.basis, o.cause,
   o.last_observation AS "lastObservation", o.first_attempt_at AS "firstAttemptAt", o.requested_by AS "requestedBy",
   o.approved_by AS "approvedBy", o.created_at AS "createdAt", o.updated_at AS "updatedAt", o.finished_at AS "finishedAt",
-  ARRAY(SELECT s.status FROM operation_reference r JOIN contract_signing s USING (tenant_id, connection_id, provider_ref)
+  (SELECT COALESCE(jsonb_agg(s.status), '[]'::jsonb) FROM operation_reference r JOIN contract_signing s USING (tenant_id, connection_id, provider_ref)
     WHERE r.tenant_id = o.tenant_id AND r.operation_id = o.operation_id AND s.status IS NOT NULL) AS "signingStatuses"
   FROM signing_operation o`;
 

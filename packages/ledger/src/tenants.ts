@@ -52,7 +52,7 @@ export async function createApiKey(
   const key = `csk_${randomBytes(32).toString("base64url")}`;
   await ledger.sql`
     INSERT INTO api_key (tenant_id, key_id, key_hash, name, scopes)
-    VALUES (${tenantId}, ${keyId}, ${digestOf(key)}, ${name}, ${ledger.sql.array([...scopes])})`;
+    VALUES (${tenantId}, ${keyId}, ${digestOf(key)}, ${name}, string_to_array(${scopes.join(",")}, ','))`;
   return { keyId, key };
 }
 
@@ -65,7 +65,7 @@ export interface Caller {
 /** Who a bearer key speaks for; undefined where it is unknown or revoked. */
 export async function authenticate(ledger: Ledger, key: string): Promise<Caller | undefined> {
   const [row] = await ledger.sql<Caller[]>`
-    SELECT tenant_id AS "tenantId", key_id AS "keyId", scopes FROM api_key
+    SELECT tenant_id AS "tenantId", key_id AS "keyId", to_jsonb(scopes) AS scopes FROM api_key
     WHERE key_hash = ${digestOf(key)} AND revoked_at IS NULL`;
   return row;
 }

@@ -146,7 +146,7 @@ export async function measureBaseline(bench: Bench, providerLatencyMs: number): 
   await ledger.sql`CREATE TABLE IF NOT EXISTS baseline_job (id uuid PRIMARY KEY, provider_ref text, finished_at timestamptz)`;
   await ledger.sql`TRUNCATE baseline_job`;
   const ids = Array.from({ length: operations }, () => randomUUID());
-  await ledger.sql`INSERT INTO baseline_job (id) SELECT unnest(${ledger.sql.array(ids)}::uuid[])`;
+  await ledger.sql`INSERT INTO baseline_job (id) SELECT value::uuid FROM jsonb_array_elements_text(${JSON.stringify(ids)}::text::jsonb)`;
   await handOver(bench, "notify", tenantId, ids);
   const before = await counters(bench);
   const child = new Child({
