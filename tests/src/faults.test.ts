@@ -113,14 +113,6 @@ describe("fault by fault, one request at the provider and a history that explain
   });
 });
 
-it("the same key and bytes go out on every attempt", async () => {
-  const { operationId } = await scene.planSend();
-  scene.simulator.script({ kind: "5xx-before-commit", operationId });
-  const operation = await scene.settle(operationId);
-  expect(operation.attemptNo).toBe(2);
-  expect(operation.state).toBe("CONFIRMED");
-});
-
 it("fifty workers on one operation make one call", async () => {
   const { operationId } = await scene.planSend();
   const outcomes = await Promise.all(

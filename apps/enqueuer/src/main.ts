@@ -17,6 +17,7 @@ const metrics = createMetrics(name);
 const ledger = new Ledger({
   databaseUrl: config.DATABASE_URL,
   encryptionKey: config.COUNTERSIGN_ENCRYPTION_KEY,
+  prepare: config.DATABASE_PREPARE,
   maxConnections: config.DATABASE_POOL,
   applicationName: "countersign-enqueuer",
 });

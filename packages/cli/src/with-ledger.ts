@@ -5,6 +5,7 @@ import type { CliIo } from "./io.js";
 /** What a command needs to work on the ledger itself. */
 const shape = {
   DATABASE_URL: commonConfig.DATABASE_URL,
+  DATABASE_PREPARE: commonConfig.DATABASE_PREPARE,
   COUNTERSIGN_ENCRYPTION_KEY: commonConfig.COUNTERSIGN_ENCRYPTION_KEY,
 } as const;
 
@@ -14,6 +15,7 @@ export async function withLedger<Value>(io: CliIo, work: (ledger: Ledger) => Pro
   const ledger = new Ledger({
     databaseUrl: config.DATABASE_URL,
     encryptionKey: config.COUNTERSIGN_ENCRYPTION_KEY,
+    prepare: config.DATABASE_PREPARE,
     maxConnections: 2,
     applicationName: "countersign-cli",
   });

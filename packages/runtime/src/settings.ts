@@ -75,6 +75,8 @@ export const commonConfig = {
   QUEUE_DATABASE_URL: database(
     "the PostgreSQL for queues without Redis, past any pooler (only where DATABASE_URL goes through one)",
   ).optional(),
+  /** Prepared statements; false behind a transaction-mode pooler that has none (PgBouncer before 1.21). */
+  DATABASE_PREPARE: booleanSetting(true),
   COUNTERSIGN_ENCRYPTION_KEY: encryptionKey,
   COUNTERSIGN_ALLOW_REDIS_EVICTION: booleanSetting(false),
 } as const;

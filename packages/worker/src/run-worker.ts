@@ -113,6 +113,7 @@ export function runWorker(options: WorkerProcess): void {
     new Ledger({
       databaseUrl: config.DATABASE_URL,
       encryptionKey: config.COUNTERSIGN_ENCRYPTION_KEY,
+      prepare: config.DATABASE_PREPARE,
       maxConnections: Math.max(config.DATABASE_POOL, Math.ceil(options.concurrency / 2)),
       applicationName: `countersign-${options.name}`,
     }),
