@@ -106,7 +106,9 @@ describe("a persistent PostgreSQL", () => {
     expect(existsSync(join(dataDir, "PG_VERSION"))).toBe(true);
   });
 
-  it.runIf(process.getuid?.() === 0)("says so when root chooses a folder that its user can't reach", async () => {
+  // Only root hands its server to another user; for everybody else there is nothing to refuse.
+  const rootOnly = process.getuid?.() === 0 ? it : () => undefined;
+  rootOnly("says so when root chooses a folder that its user can't reach", async () => {
     const closed = mkdtempSync(join("/tmp", "devstack-closed-")); // mode 0700, owned by root
     try {
       await expect(startPostgres({ dataDir: join(closed, "data") })).rejects.toThrow("can't be reached by the user");

@@ -49,6 +49,21 @@ export async function createConnection(ledger: Ledger, connection: NewConnection
   );
 }
 
+/** Replaces a connection's credential (it expired, it was rotated). Calls use it within seconds. Throws not-found. */
+export async function setCredential(
+  ledger: Ledger,
+  tenantId: string,
+  connectionId: string,
+  credential: string,
+): Promise<void> {
+  const key = await ledger.tenantKey(tenantId);
+  const sealed = key.seal(Buffer.from(credential), associated(tenantId, "provider_connection", connectionId));
+  const result = await ledger.sql`
+    UPDATE provider_connection SET credential = ${sealed}, key_id = ${key.keyId}
+    WHERE tenant_id = ${tenantId} AND connection_id = ${connectionId}`;
+  if (result.count === 0) throw new NotFoundError("connection");
+}
+
 const columns = (sql: AnySql) => sql`
   tenant_id AS "tenantId", connection_id AS "connectionId", provider, base_url AS "baseUrl", is_default AS "isDefault",
   metadata_lookup AS "metadataLookup", lookup_verified_at AS "lookupVerifiedAt", pause_reason AS "pauseReason",
@@ -105,13 +120,16 @@ export async function pauseConnection(
   }
 }
 
-/** Ends a pause and makes what waited for it due now. */
+/** Ends a pause, closes its ticket, and makes what waited for it due now. */
 export async function resumeConnection(ledger: Ledger, tenantId: string, connectionId: string): Promise<void> {
   await ledger.sql.begin(async (sql) => {
     const result = await sql`
       UPDATE provider_connection SET paused_until = NULL, pause_reason = NULL
       WHERE tenant_id = ${tenantId} AND connection_id = ${connectionId}`;
     if (result.count === 0) throw new NotFoundError("connection");
+    await sql`
+      UPDATE ticket SET resolved_at = now(), resolution = 'resumed', resolved_by = 'operator'
+      WHERE tenant_id = ${tenantId} AND kind = 'connection-paused' AND subject_id = ${connectionId} AND resolved_at IS NULL`;
     await sql`
       UPDATE signing_operation SET due_at = now()
       WHERE tenant_id = ${tenantId} AND connection_id = ${connectionId} AND state = 'PLANNED' AND due_at > now()

@@ -11,6 +11,7 @@ export {
   pauseConnection,
   recordLookupVerification,
   resumeConnection,
+  setCredential,
   setMetadataLookup,
 } from "./connections.js";
 export { type AnySql, Ledger, type LedgerOptions, type Sql, type TransactionSql } from "./database.js";

@@ -7,13 +7,15 @@ import { type CommandTools, define } from "../define.js";
 import { connectionOption, integerOption, secretFromStdin, tenantOption } from "../options.js";
 import { table } from "../table.js";
 import { withLedger } from "../with-ledger.js";
+import { addConnectionSetKey } from "./connection-set-key.js";
 import { addConnectionVerify } from "./connection-verify.js";
 
-/** `connection create|verify|pause|resume|list`. */
+/** `connection create|verify|set-key|pause|resume|list`. */
 export function addConnection(program: Command, tools: CommandTools): void {
   const connection = program.command("connection").description("Connections to signature providers.");
   addCreate(connection, tools);
   addConnectionVerify(connection, tools);
+  addConnectionSetKey(connection, tools);
   addPause(connection, tools);
   addResume(connection, tools);
   addList(connection, tools);
