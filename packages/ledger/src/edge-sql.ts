@@ -1,12 +1,5 @@
-import {
-  type Edge,
-  type EdgeName,
-  type Effect,
-  edges,
-  type Guard,
-  type Operand,
-  type TransitionInput,
-} from "./edges.js";
+import type { Edge, Effect, Guard, Operand, TransitionInput } from "./edge-types.js";
+import { type EdgeName, edges } from "./edges.js";
 
 /** The statement's one parameter: a row or rows as JSON. */
 const inputColumns = `tenant_id text, operation_id uuid, owner uuid, evidence_no int, lease_ms float8, due_ms float8,

@@ -27,7 +27,8 @@ export {
   visitDueInbox,
   visitDueOperations,
 } from "./due.js";
-export { type Edge, type EdgeName, edges, legalPairs, type TransitionInput } from "./edges.js";
+export type { Edge, TransitionInput } from "./edge-types.js";
+export { type EdgeName, edges, legalPairs } from "./edges.js";
 export {
   certainlyRolledBack,
   DecryptionError,

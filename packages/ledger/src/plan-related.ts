@@ -5,6 +5,7 @@ import { type PayloadHash, payloadHash } from "./hash.js";
 import { insertPlanned, type Plan, type PlannedOperation, type PlanOutcome } from "./plan.js";
 import type { Relation } from "./relations.js";
 import { isFinal, type State } from "./state.js";
+import { transitionInside } from "./transitions.js";
 
 /** Thrown inside the transaction to undo it where the intent turns out to exist already. */
 class IntentExists extends Error {}
@@ -141,15 +142,13 @@ async function supersede(
   reason: string,
   successor: string | null,
 ): Promise<void> {
-  await sql`
-    WITH u AS (
-      UPDATE signing_operation SET state = 'SUPERSEDED', reason = ${reason}, due_at = NULL, finished_at = now(),
-        superseded_by = COALESCE(superseded_by, ${successor}::uuid), event_no = event_no + 1, updated_at = now()
-      WHERE tenant_id = ${tenantId} AND operation_id = ${operationId} AND state = 'PLANNED'
-      RETURNING tenant_id, operation_id, event_no, attempt_no)
-    INSERT INTO operation_event (tenant_id, operation_id, seq, at, kind, from_state, to_state, reason, actor, attempt_no, evidence)
-    SELECT tenant_id, operation_id, event_no, now(), 'transition', 'PLANNED', 'SUPERSEDED', ${reason}, 'ledger', attempt_no,
-      ${successor === null ? null : sql.json({ successor })}::jsonb FROM u`;
+  await transitionInside(sql, "supersedePlanned", {
+    tenantId,
+    operationId,
+    actor: "ledger",
+    reason,
+    ...(successor === null ? {} : { successor, evidence: { successor } }),
+  });
 }
 
 async function markTargetSuperseded(sql: AnySql, tenantId: string, targetId: string): Promise<void> {

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type EdgeName, edges, legalPairs, type TransitionInput } from "./edges.js";
+import type { TransitionInput } from "./edge-types.js";
+import { type EdgeName, edges, legalPairs } from "./edges.js";
 import { getHistory, getOperation } from "./index.js";
 import { type State, states } from "./state.js";
 import { planSend, planVoid, startTestLedger, type TestLedger } from "./testing.js";

@@ -1,6 +1,7 @@
 import { type AnySql, type Ledger, run } from "./database.js";
 import { edgeStatement, toSqlRow } from "./edge-sql.js";
-import { type EdgeName, edges, type TransitionInput } from "./edges.js";
+import type { TransitionInput } from "./edge-types.js";
+import { type EdgeName, edges } from "./edges.js";
 import type { State } from "./state.js";
 
 /**
@@ -125,6 +126,14 @@ async function applyEdge<Row extends TransitionRow>(
       return { applied: false, found: await findState(ledger.sql, tenantId, operationId) };
     }),
   );
+}
+
+/** One edge for one row inside a planning transaction; whether it was applied. */
+export async function transitionInside(sql: AnySql, name: EdgeName, input: TransitionInput): Promise<boolean> {
+  const text = statements.get(name);
+  if (text === undefined) return false;
+  const rows = await run<TransitionRow>(sql, text.one, [JSON.stringify(toSqlRow(input))]);
+  return rows.length === 1;
 }
 
 async function applyOne<Row extends TransitionRow>(
