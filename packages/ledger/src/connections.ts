@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import type { AnySql, Ledger } from "./database.js";
 import { NotFoundError } from "./errors.js";
+import { rampUp } from "./ramp-up.js";
 import { refuseDuplicate } from "./tenants.js";
 import { openTicket } from "./tickets.js";
 
@@ -17,6 +18,14 @@ export interface Connection {
   /** ms until the pause ends; 0 when open. Capped at five minutes, since a pause may end early. */
   pausedForMs: number;
   pauseReason: string | null;
+  /** Calls per second, submissions and lookups alike; null: no limit of ours. */
+  ratePerSecond: number | null;
+  /** Calls in a row that found the provider down. */
+  circuitFailures: number;
+  /** Nobody but a probe calls. */
+  circuitOpen: boolean;
+  /** What `connection verify` recorded. */
+  lookupVerification: { lagMs?: number; list?: boolean } | null;
 }
 
 export interface NewConnection {
@@ -27,6 +36,7 @@ export interface NewConnection {
   credential: string;
   isDefault?: boolean;
   metadataLookup?: boolean;
+  ratePerSecond?: number;
 }
 
 const associated = (tenantId: string, table: string, id: string): string => `${tenantId}/${table}/${id}`;
@@ -43,9 +53,9 @@ export async function createConnection(ledger: Ledger, connection: NewConnection
     "connection-exists",
     `connection ${connectionId} exists already for tenant ${tenantId}`,
     () => ledger.sql`
-      INSERT INTO provider_connection (tenant_id, connection_id, provider, base_url, credential, key_id, is_default, metadata_lookup)
+      INSERT INTO provider_connection (tenant_id, connection_id, provider, base_url, credential, key_id, is_default, metadata_lookup, rate_per_second)
       VALUES (${tenantId}, ${connectionId}, ${connection.provider}, ${connection.baseUrl}, ${sealed}, ${key.keyId},
-        ${connection.isDefault ?? false}, ${connection.metadataLookup ?? true})`,
+        ${connection.isDefault ?? false}, ${connection.metadataLookup ?? true}, ${connection.ratePerSecond ?? null})`,
   );
 }
 
@@ -66,7 +76,8 @@ export async function setCredential(
 
 const columns = (sql: AnySql) => sql`
   tenant_id AS "tenantId", connection_id AS "connectionId", provider, base_url AS "baseUrl", is_default AS "isDefault",
-  metadata_lookup AS "metadataLookup", lookup_verified_at AS "lookupVerifiedAt", pause_reason AS "pauseReason",
+  metadata_lookup AS "metadataLookup", rate_per_second::float8 AS "ratePerSecond", circuit_failures AS "circuitFailures",
+  circuit_opened_at IS NOT NULL AS "circuitOpen", lookup_verification AS "lookupVerification", lookup_verified_at AS "lookupVerifiedAt", pause_reason AS "pauseReason",
   COALESCE(GREATEST(0, EXTRACT(EPOCH FROM (LEAST(COALESCE(paused_until, now()), now() + interval '5 minutes') - now())) * 1000), 0)::float8 AS "pausedForMs"`;
 
 /** The tenant's connections. */
@@ -91,9 +102,13 @@ export async function openConnection(
   return { ...connection, credential };
 }
 
+/** Longer than this, ms, a pause is somebody's business: nobody ever calls earlier than the provider allows. */
+const ownedPauseMs = 15 * 60_000;
+
 /**
  * Pauses a connection so that a thousand operations don't each learn the same thing. `forMs` undefined: until somebody
- * resumes it, with an owned ticket (an expired credential must not burn a thousand intents). Never shortens a pause.
+ * resumes it. That, or a long one, opens an owned ticket (an expired credential must not burn a thousand intents). Never
+ * shortens a pause.
  */
 export async function pauseConnection(
   ledger: Ledger,
@@ -103,13 +118,14 @@ export async function pauseConnection(
   forMs?: number,
 ): Promise<void> {
   const until = forMs === undefined ? null : forMs;
+  const owned = forMs === undefined || forMs > ownedPauseMs;
   await ledger.sql`
     UPDATE provider_connection SET
       pause_reason = CASE WHEN paused_until = 'infinity' THEN pause_reason ELSE ${reason} END,
       paused_until = GREATEST(paused_until, CASE WHEN ${until}::float8 IS NULL THEN 'infinity'::timestamptz
         ELSE now() + make_interval(secs => ${until}::float8 / 1000) END)
     WHERE tenant_id = ${tenantId} AND connection_id = ${connectionId}`;
-  if (forMs === undefined) {
+  if (owned) {
     await openTicket(ledger.sql, {
       tenantId,
       kind: "connection-paused",
@@ -130,10 +146,7 @@ export async function resumeConnection(ledger: Ledger, tenantId: string, connect
     await sql`
       UPDATE ticket SET resolved_at = now(), resolution = 'resumed', resolved_by = 'operator'
       WHERE tenant_id = ${tenantId} AND kind = 'connection-paused' AND subject_id = ${connectionId} AND resolved_at IS NULL`;
-    await sql`
-      UPDATE signing_operation SET due_at = now()
-      WHERE tenant_id = ${tenantId} AND connection_id = ${connectionId} AND state = 'PLANNED' AND due_at > now()
-        AND (not_before IS NULL OR not_before <= now())`;
+    await rampUp(sql, { tenantId, connectionId });
   });
 }
 
@@ -142,13 +155,26 @@ export async function recordLookupVerification(
   ledger: Ledger,
   tenantId: string,
   connectionId: string,
-  result: { verified: boolean; by: string; lagMs?: number; note: string },
+  result: { verified: boolean; by: string; lagMs?: number; list?: boolean; note: string },
 ): Promise<void> {
   await ledger.sql`
     UPDATE provider_connection SET
       lookup_verified_at = CASE WHEN ${result.verified} THEN now() END,
       lookup_verification = ${ledger.sql.json(result)}::jsonb || jsonb_build_object('at', now())
     WHERE tenant_id = ${tenantId} AND connection_id = ${connectionId}`;
+}
+
+/** Sets how many calls per second a connection may make, all workers together; null for no limit of ours. Throws not-found. */
+export async function setRate(
+  ledger: Ledger,
+  tenantId: string,
+  connectionId: string,
+  perSecond: number | null,
+): Promise<void> {
+  const result = await ledger.sql`
+    UPDATE provider_connection SET rate_per_second = ${perSecond}
+    WHERE tenant_id = ${tenantId} AND connection_id = ${connectionId}`;
+  if (result.count === 0) throw new NotFoundError("connection");
 }
 
 /** Switches lookups by metadata on or off for a connection. */

@@ -11,7 +11,7 @@ export type DueQueue = "submit" | "reconcile" | "webhook-apply";
 export interface DueJob {
   queue: DueQueue;
   tenantId: string;
-  /** `operation` or `inbox`. */
+  /** `operation`, `inbox` or `work`. */
   kind: string;
   subjectId: string;
   /** Line of the history at which it became due: a new one is new work. */
@@ -20,24 +20,35 @@ export interface DueJob {
   dispatches: number;
 }
 
-/** Expired leases become UNKNOWN: the outcome is unknown, not failed. Names whose lease it takes by its expiry. */
-const sweepStatement = `WITH expired AS (
-    SELECT tenant_id, operation_id, state, lease_owner FROM signing_operation
-    WHERE due_at <= now() AND state IN ('IN_FLIGHT','RECONCILING') AND lease_expires_at <= now()
-    ORDER BY due_at LIMIT $1::int FOR UPDATE SKIP LOCKED),
+/** What a swept row becomes: UNKNOWN, never PLANNED. `quiet_from` stays where the claim put it. */
+const sweepInto = (reason: string, actor: string) => `
   u AS (
-    UPDATE signing_operation o SET state = 'UNKNOWN', reason = 'lease-expired', lease_owner = NULL, lease_expires_at = NULL,
+    UPDATE signing_operation o SET state = 'UNKNOWN', reason = '${reason}', lease_owner = NULL, lease_expires_at = NULL, lease_process = NULL,
       due_at = now() + make_interval(secs => $2::float8 / 1000), not_before = NULL, event_no = o.event_no + 1, dispatches = 0, updated_at = now(),
-      last_observation = CASE WHEN e.state = 'IN_FLIGHT' THEN jsonb_build_object('kind', 'ambiguous', 'cause', 'lease-expired') ELSE o.last_observation END
-    FROM expired e
+      doubtful = o.doubtful OR e.state = 'IN_FLIGHT',
+      last_observation = CASE WHEN e.state = 'IN_FLIGHT' THEN jsonb_build_object('kind', 'ambiguous', 'cause', '${reason}') ELSE o.last_observation END
+    FROM lost e
     WHERE o.tenant_id = e.tenant_id AND o.operation_id = e.operation_id AND o.state = e.state AND o.lease_owner = e.lease_owner
-      AND o.lease_expires_at <= now()
     RETURNING o.tenant_id, o.operation_id, o.event_no, o.dispatches, o.attempt_no, e.state AS from_state, e.lease_owner),
   history AS (
     INSERT INTO operation_event (tenant_id, operation_id, seq, at, kind, from_state, to_state, reason, actor, attempt_no, evidence)
-    SELECT tenant_id, operation_id, event_no, now(), 'transition', from_state, 'UNKNOWN', 'lease-expired', 'sweeper', attempt_no,
+    SELECT tenant_id, operation_id, event_no, now(), 'transition', from_state, 'UNKNOWN', '${reason}', '${actor}', attempt_no,
       jsonb_build_object('owner', lease_owner) FROM u)
   SELECT tenant_id, operation_id, event_no, dispatches FROM u`;
+
+/** Edges `sweepSubmit` and `sweepReconcile` for many rows at once; SKIP LOCKED, so every process may run it. */
+const sweepStatement = `WITH lost AS (
+    SELECT tenant_id, operation_id, state, lease_owner FROM signing_operation
+    WHERE due_at <= now() AND state IN ('IN_FLIGHT','RECONCILING') AND lease_expires_at <= now()
+    ORDER BY due_at LIMIT $1::int FOR UPDATE SKIP LOCKED),${sweepInto("lease-expired", "sweeper")}`;
+
+/** Edges `sweepDeadSubmit` and `sweepDeadReconcile`. Goes from the silent processes to the few rows that they hold. */
+const sweepDeadStatement = `WITH dead AS MATERIALIZED (
+    SELECT process_id FROM worker_process WHERE stopped_at IS NULL AND heartbeat_at < now() - make_interval(secs => $3::float8 / 1000)),
+  lost AS (
+    SELECT o.tenant_id, o.operation_id, o.state, o.lease_owner FROM signing_operation o
+    WHERE o.lease_process IN (SELECT process_id FROM dead) AND o.state IN ('IN_FLIGHT','RECONCILING')
+    LIMIT $1::int FOR UPDATE OF o SKIP LOCKED),${sweepInto("worker-died", "sweeper")}`;
 
 interface DueRow {
   tenant_id: string;
@@ -50,6 +61,20 @@ interface DueRow {
 /** Swept rows, now UNKNOWN, to hand to `reconcile`. */
 export async function sweepExpiredLeases(ledger: Ledger, limit: number, redispatchMs: number): Promise<DueJob[]> {
   const rows = await run<DueRow>(ledger.sql, sweepStatement, [limit, redispatchMs]);
+  return rows.map((row) => toJob(row, "reconcile"));
+}
+
+/**
+ * Rows of processes that have been silent for `deadMs`, now UNKNOWN, to hand to `reconcile`. Presence may confirm them at
+ * once; absence still waits for the lease and quiescence, since a silent process may only be slow.
+ */
+export async function sweepDeadWorkers(
+  ledger: Ledger,
+  limit: number,
+  redispatchMs: number,
+  deadMs: number,
+): Promise<DueJob[]> {
+  const rows = await run<DueRow>(ledger.sql, sweepDeadStatement, [limit, redispatchMs, deadMs]);
   return rows.map((row) => toJob(row, "reconcile"));
 }
 
@@ -90,13 +115,28 @@ export async function visitDueInbox(ledger: Ledger, limit: number, redispatchMs:
   return rows.map((row) => ({ ...toJob(row, "webhook-apply"), kind: "inbox" }));
 }
 
-const countDispatches = (table: string, id: string, guard: string) => `
+const visitWorkStatement = `WITH due AS (
+    SELECT tenant_id, work_item_id FROM work_item WHERE run_after <= now() ORDER BY run_after LIMIT $1::int FOR UPDATE SKIP LOCKED)
+  UPDATE work_item w SET run_after = GREATEST(now() + make_interval(secs => $2::float8 / 1000), w.lease_expires_at)
+  FROM due WHERE w.tenant_id = due.tenant_id AND w.work_item_id = due.work_item_id
+  RETURNING w.tenant_id, w.work_item_id AS operation_id, w.attempts AS event_no, w.dispatches`;
+
+/** Work items whose time has come: audits, polls, probes and policies run on `reconcile`. */
+export async function visitDueWork(ledger: Ledger, limit: number, redispatchMs: number): Promise<DueJob[]> {
+  const rows = await run<DueRow>(ledger.sql, visitWorkStatement, [limit, redispatchMs]);
+  return rows.map((row) => ({ ...toJob(row, "reconcile"), kind: "work" }));
+}
+
+const countDispatches = (table: string, id: string, counter: string) => `
   UPDATE ${table} t SET dispatches = t.dispatches + 1
   FROM jsonb_to_recordset($1::text::jsonb) AS x(tenant_id text, id uuid, event_no int, dispatches int)
-  WHERE t.tenant_id = x.tenant_id AND t.${id} = x.id AND ${guard} AND t.dispatches = x.dispatches
-  RETURNING t.tenant_id, t.${id} AS operation_id, ${table === "webhook_inbox" ? "t.failures AS event_no" : "t.event_no"}, t.dispatches`;
-const countOperations = countDispatches("signing_operation", "operation_id", "t.event_no = x.event_no");
-const countInbox = countDispatches("webhook_inbox", "inbox_id", "t.failures = x.event_no");
+  WHERE t.tenant_id = x.tenant_id AND t.${id} = x.id AND t.${counter} = x.event_no AND t.dispatches = x.dispatches
+  RETURNING t.tenant_id, t.${id} AS operation_id, t.${counter} AS event_no, t.dispatches`;
+const countOf: Record<string, string> = {
+  operation: countDispatches("signing_operation", "operation_id", "event_no"),
+  inbox: countDispatches("webhook_inbox", "inbox_id", "failures"),
+  work: countDispatches("work_item", "work_item_id", "attempts"),
+};
 
 /**
  * The former jobs were seen gone, failed or finished: a new generation is handed over. Returns the jobs with their new
@@ -104,10 +144,10 @@ const countInbox = countDispatches("webhook_inbox", "inbox_id", "t.failures = x.
  */
 export async function raiseGeneration(sql: AnySql, jobs: readonly DueJob[]): Promise<DueJob[]> {
   const raised: DueJob[] = [];
-  for (const kind of ["operation", "inbox"]) {
+  for (const [kind, statement] of Object.entries(countOf)) {
     const some = jobs.filter((job) => job.kind === kind);
     if (some.length === 0) continue;
-    const rows = await run<DueRow>(sql, kind === "operation" ? countOperations : countInbox, [
+    const rows = await run<DueRow>(sql, statement, [
       JSON.stringify(
         some.map((job) => ({
           tenant_id: job.tenantId,
@@ -126,20 +166,23 @@ export async function raiseGeneration(sql: AnySql, jobs: readonly DueJob[]): Pro
   return raised;
 }
 
-const makeDueStatement = (table: string, id: string) => `
-  UPDATE ${table} t SET due_at = now() + make_interval(secs => $2::float8 / 1000)
+const makeDueStatement = (table: string, id: string, due = "due_at") => `
+  UPDATE ${table} t SET ${due} = now() + make_interval(secs => $2::float8 / 1000)
   FROM jsonb_to_recordset($1::text::jsonb) AS x(tenant_id text, id uuid)
-  WHERE t.tenant_id = x.tenant_id AND t.${id} = x.id AND t.due_at > now()`;
-const makeOperationsDue = `${makeDueStatement("signing_operation", "operation_id")} AND t.state IN ('PLANNED','UNKNOWN')`;
-const makeInboxDue = makeDueStatement("webhook_inbox", "inbox_id");
+  WHERE t.tenant_id = x.tenant_id AND t.${id} = x.id AND t.${due} > now()`;
+const makeDueOf: Record<string, string> = {
+  operation: `${makeDueStatement("signing_operation", "operation_id")} AND t.state IN ('PLANNED','UNKNOWN')`,
+  inbox: makeDueStatement("webhook_inbox", "inbox_id"),
+  work: `${makeDueStatement("work_item", "work_item_id", "run_after")} AND t.lease_owner IS NULL`,
+};
 
 /** Visited, but their queue could not be reached: they are due again in `ms`, not only after a redispatch interval. */
 export async function makeDueAgain(sql: AnySql, jobs: readonly DueJob[], ms: number): Promise<void> {
-  for (const kind of ["operation", "inbox"]) {
+  for (const [kind, statement] of Object.entries(makeDueOf)) {
     const some = jobs.filter((job) => job.kind === kind);
     if (some.length === 0) continue;
     const rows = some.map((job) => ({ tenant_id: job.tenantId, id: job.subjectId }));
-    await run(sql, kind === "operation" ? makeOperationsDue : makeInboxDue, [JSON.stringify(rows), ms]);
+    await run(sql, statement, [JSON.stringify(rows), ms]);
   }
 }
 

@@ -5,7 +5,8 @@ import { type EdgeName, edges } from "./edges.js";
 const inputColumns = `tenant_id text, operation_id uuid, owner uuid, evidence_no int, lease_ms float8, due_ms float8,
   provider_ref text, reference_role text, reference_source text, signing_status text, observation jsonb,
   closes int, raises int, shows int, began_at timestamptz, quiescence_ms float8, confirmations int, spacing_ms float8,
-  send_before_ms float8, basis text, cause text, successor uuid, actor text, reason text, evidence jsonb`;
+  send_before_ms float8, replay_within_ms float8, dead_ms float8, process uuid, doubts boolean, looked_at timestamptz, draft_ref text,
+  archived_sha256 text, basis text, cause text, successor uuid, actor text, reason text, evidence jsonb`;
 
 /** A row of `TransitionInput` as the statement reads it. */
 export function toSqlRow(input: TransitionInput): Record<string, unknown> {
@@ -29,6 +30,13 @@ export function toSqlRow(input: TransitionInput): Record<string, unknown> {
     confirmations: input.confirmations,
     spacing_ms: input.spacingMs,
     send_before_ms: input.sendBeforeMs,
+    replay_within_ms: input.replayWithinMs,
+    dead_ms: input.deadMs,
+    process: input.process,
+    doubts: input.doubts === true,
+    looked_at: input.lookedAt,
+    draft_ref: input.draftRef,
+    archived_sha256: input.archivedSha256,
     basis: input.basis,
     cause: input.cause,
     successor: input.successor,
@@ -44,6 +52,7 @@ function renderOperand(operand: Operand): string {
   if ("now" in operand) return operand.plusMs === undefined ? "now()" : `(now() + ${interval(operand.plusMs)})`;
   if ("connection" in operand) return `c.${operand.connection}`;
   if ("param" in operand) {
+    if (operand.param === "archived_sha256") return "decode(x.archived_sha256, 'hex')";
     return operand.minusMs === undefined ? `x.${operand.param}` : `(x.${operand.param} - ${interval(operand.minusMs)})`;
   }
   if ("value" in operand) {
@@ -54,8 +63,17 @@ function renderOperand(operand: Operand): string {
   return operand.plus === undefined ? `o.${operand.column}` : `(o.${operand.column} + ${operand.plus})`;
 }
 
+const noHold = `NOT EXISTS (SELECT 1 FROM hold h WHERE h.tenant_id = o.tenant_id AND h.released_at IS NULL
+        AND (h.ends_at IS NULL OR h.ends_at > now()) AND (h.connection_id IS NULL OR h.connection_id = o.connection_id)
+        AND (h.action IS NULL OR h.action = o.action))`;
+
+const workerDead = `EXISTS (SELECT 1 FROM worker_process w WHERE w.process_id = o.lease_process AND w.heartbeat_at < now() - ${interval("dead_ms")})`;
+
 function renderGuard(guard: Guard): string {
   if ("anyOf" in guard) return `(${guard.anyOf.map(renderGuard).join(" OR ")})`;
+  if ("allOf" in guard) return `(${guard.allOf.map(renderGuard).join(" AND ")})`;
+  if ("noHold" in guard) return noHold;
+  if ("workerDead" in guard) return workerDead;
   const left = renderOperand(guard.left);
   if ("right" in guard) return `${left} ${guard.is} ${renderOperand(guard.right)}`;
   return guard.is === "null" ? `${left} IS NULL` : `${left} IS NOT NULL`;
@@ -65,6 +83,8 @@ function renderEffect(column: string, effect: Effect): string {
   if ("set" in effect) return `${column} = ${renderOperand(effect.set)}`;
   if ("keepOr" in effect) return `${column} = COALESCE(o.${column}, ${renderOperand(effect.keepOr)})`;
   if ("latest" in effect) return `${column} = GREATEST(o.${column}, ${renderOperand(effect.latest)})`;
+  if ("or" in effect) return `${column} = o.${column} OR x.${effect.or}`;
+  if ("paramOrKeep" in effect) return `${column} = COALESCE(x.${effect.paramOrKeep}, o.${column})`;
   const amount = typeof effect.add === "number" ? String(effect.add) : `x.${effect.add}`;
   return `${column} = o.${column} + ${amount}`;
 }
@@ -103,11 +123,22 @@ const ticketRecord = (kind: string): string => `, opened AS (
     FROM u JOIN tenant t ON t.tenant_id = u.tenant_id
     ON CONFLICT DO NOTHING)`;
 
+/** A policy written for this is acted on by itself, also where the process dies right after this commit. */
+const policyRecord = `, by_policy AS (
+    INSERT INTO work_item (tenant_id, work_item_id, kind, dedupe_key, subject_id, run_after, not_before)
+    SELECT DISTINCT ON (u.tenant_id, u.operation_id) u.tenant_id, gen_random_uuid(), 'policy', u.operation_id::text || ' ' || u.event_no,
+      u.operation_id::text, GREATEST(now(), u.quiet_from + make_interval(secs => COALESCE(u.x_quiescence_ms, 0) / 1000.0)),
+      GREATEST(now(), u.quiet_from + make_interval(secs => COALESCE(u.x_quiescence_ms, 0) / 1000.0))
+    FROM u JOIN tenant_policy p ON p.tenant_id = u.tenant_id AND p.action = u.action AND p.revoked_at IS NULL
+      AND p.policy <> 'accept-replay-risk' AND (p.connection_id IS NULL OR p.connection_id = u.connection_id)
+    ON CONFLICT DO NOTHING)`;
+
 /** Columns every transition returns. */
 const returned = `u.tenant_id, u.operation_id, u.state, u.action, u.attempt_no, u.evidence_no, u.event_no, u.dependants,
   u.open_attempts, u.references_seen, u.absence_count, u.due_at, u.connection_id, u.provider_key, u.payload_hash, u.target_ref,
   u.target_operation_id, u.superseded_by, u.target_superseded, u.last_observation, u.quiet_from, u.first_attempt_at,
-  u.lease_owner, now() AS db_now`;
+  u.lease_owner, u.doubtful, u.replaying,
+  u.draft_ref, u.looked_at, u.created_at, u.reason, now() AS db_now`;
 
 /**
  * The whole of an edge as one statement: guard, effect, history and side records in one commit. `one` reads a single
@@ -131,10 +162,11 @@ export function edgeStatement(name: EdgeName, rows: "one" | "many"): string {
     WHERE o.tenant_id = x.tenant_id AND o.operation_id = x.operation_id AND o.state = '${edge.from}'
       ${guards.map((guard) => `AND ${guard}`).join("\n      ")}
     RETURNING o.*, x.actor AS x_actor, x.evidence AS x_evidence, x.provider_ref AS x_provider_ref, x.reference_role AS x_role,
-      x.reference_source AS x_source, x.signing_status AS x_signing_status
+      x.reference_source AS x_source, x.signing_status AS x_signing_status,
+      x.quiescence_ms AS x_quiescence_ms
   )${historyLine(edge)}${records.includes("reference") ? referenceRecord : ""}${records.includes("signing") ? signingRecord : ""}${
     records.includes("ticket") ? ticketRecord(edge.ticket ?? "needs-review") : ""
-  }
+  }${records.includes("policy") ? policyRecord : ""}
   SELECT ${returned}${withRequest ? ", p.payload, p.request, p.body_digest, p.key_id, p.schema_version" : ""}
   FROM u${withRequest ? " JOIN approved_payload p ON p.tenant_id = u.tenant_id AND p.operation_id = u.operation_id" : ""}`;
 }

@@ -6,10 +6,13 @@ import type { State } from "./state.js";
 export type OperationColumn =
   | "absence_began_at"
   | "absence_count"
+  | "archived_sha256"
   | "attempt_no"
   | "basis"
   | "cause"
   | "dependants"
+  | "doubtful"
+  | "draft_ref"
   | "due_at"
   | "event_no"
   | "evidence_no"
@@ -19,6 +22,8 @@ export type OperationColumn =
   | "last_observation_kind"
   | "lease_expires_at"
   | "lease_owner"
+  | "lease_process"
+  | "looked_at"
   | "not_before"
   | "open_attempts"
   | "open_dependencies"
@@ -26,6 +31,7 @@ export type OperationColumn =
   | "provider_ref"
   | "quiet_from"
   | "references_seen"
+  | "replaying"
   | "send_before"
   | "superseded_by"
   | "target_superseded";
@@ -39,6 +45,8 @@ export interface TransitionInput {
   /** The `evidence_no` that the decision was made on. */
   evidenceNo?: number;
   leaseMs?: number;
+  /** The claiming process, whose heartbeat vouches for the lease. */
+  process?: string;
   /** When somebody must look next, from now. */
   dueMs?: number;
   providerRef?: string;
@@ -54,12 +62,24 @@ export interface TransitionInput {
   raises?: boolean;
   /** A reference of ours was learnt. */
   shows?: boolean;
-  /** When the look began, database time, as text. */
+  /** What happened leaves it open whether a request exists: looked at again after the end. */
+  doubts?: boolean;
+  /** When the look that counts began, database time, as text. */
   beganAt?: string;
+  /** The provider was asked about this row at this moment, whatever came of it: database time, as text. */
+  lookedAt?: string;
   quiescenceMs?: number;
   confirmations?: number;
   spacingMs?: number;
   sendBeforeMs?: number;
+  /** How long after the first attempt a replay under the same key must have arrived, ms. */
+  replayWithinMs?: number;
+  /** A draft of ours that the next attempt continues. */
+  draftRef?: string;
+  /** SHA-256 of the archived document, hex. */
+  archivedSha256?: string;
+  /** Silence after which a worker process counts as dead, ms. */
+  deadMs?: number;
   basis?: "proof" | "policy" | "person";
   cause?: string;
   successor?: string;
@@ -81,12 +101,24 @@ export type ParamName =
   | "successor"
   | "closes"
   | "raises"
-  | "shows";
-export type DurationName = "lease_ms" | "due_ms" | "quiescence_ms" | "spacing_ms" | "send_before_ms";
+  | "shows"
+  | "doubts"
+  | "process"
+  | "looked_at"
+  | "draft_ref"
+  | "archived_sha256";
+export type DurationName =
+  | "lease_ms"
+  | "due_ms"
+  | "quiescence_ms"
+  | "spacing_ms"
+  | "send_before_ms"
+  | "replay_within_ms"
+  | "dead_ms";
 
 export type Operand =
   | { column: OperationColumn; plusMs?: DurationName; plus?: number }
-  | { connection: "paused_until" | "held_at" }
+  | { connection: "paused_until" | "circuit_opened_at" }
   | { param: ParamName; minusMs?: DurationName }
   | { now: true; plusMs?: DurationName }
   | { value: string | number | boolean | null };
@@ -94,13 +126,24 @@ export type Operand =
 export type Guard =
   | { left: Operand; is: "=" | "<=" | ">=" | "<" | ">"; right: Operand }
   | { left: Operand; is: "null" | "not-null" }
-  | { anyOf: readonly Guard[] };
+  | { anyOf: readonly Guard[] }
+  | { allOf: readonly Guard[] }
+  /** No hold of the tenant, its connection or its action is in force. */
+  | { noHold: true }
+  /** The process that took the lease has been silent for `dead_ms`. */
+  | { workerDead: true };
 
-export type Effect = { set: Operand } | { add: number | ParamName } | { keepOr: Operand } | { latest: Operand };
+export type Effect =
+  | { set: Operand }
+  | { add: number | ParamName }
+  | { keepOr: Operand }
+  | { latest: Operand }
+  | { or: ParamName }
+  | { paramOrKeep: ParamName };
 export type Effects = { readonly [column in OperationColumn]?: Effect };
 
 /** What else the statement writes in the same commit. */
-export type SideRecord = "reference" | "signing" | "ticket" | "request";
+export type SideRecord = "reference" | "signing" | "ticket" | "request" | "policy";
 
 export interface Edge {
   readonly from: State;

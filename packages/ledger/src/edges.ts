@@ -64,9 +64,10 @@ const lastWasRefused: Guard = { left: column("last_observation_kind"), is: "=", 
 const takeLease: Effects = {
   lease_owner: { set: { param: "owner" } },
   lease_expires_at: { set: { now: true, plusMs: "lease_ms" } },
+  lease_process: { set: { param: "process" } },
   due_at: { set: { now: true, plusMs: "lease_ms" } },
 };
-const dropLease: Effects = { lease_owner: nothing, lease_expires_at: nothing };
+const dropLease: Effects = { lease_owner: nothing, lease_expires_at: nothing, lease_process: nothing };
 const forgetLooks: Effects = { absence_count: { set: zero }, absence_began_at: nothing };
 const end: Effects = { due_at: nothing, finished_at: { set: now } };
 const endLease: Effects = { ...dropLease, ...end };
@@ -81,12 +82,23 @@ const dueNow: Effects = { due_at: { set: now }, not_before: nothing };
 const itsTimeHasCome: Guard = {
   anyOf: [isNull(column("not_before")), { left: column("not_before"), is: "<=", right: now }],
 };
+const connectionIsOpen: readonly Guard[] = [
+  { anyOf: [isNull({ connection: "paused_until" }), { left: { connection: "paused_until" }, is: "<=", right: now }] },
+  isNull({ connection: "circuit_opened_at" }),
+];
+/** A look may also go on what is on record alone: then the provider isn't asked. */
+const connectionAllowsLook: readonly Guard[] = [{ allOf: connectionIsOpen }];
+const hasReference: readonly Guard[] = [{ left: column("references_seen"), is: ">", right: zero }];
+const doubted: Effects = { doubtful: { set: { value: true } } };
+const looked: Effects = { looked_at: { paramOrKeep: "looked_at" } };
 const allAttemptsAbsent: Effects = { open_attempts: { set: zero } };
 const backToPlanned: Effects = {
   ...dropLease,
   ...dueAfter,
   ...forgetLooks,
   ...allAttemptsAbsent,
+  ...looked,
+  replaying: { set: { value: false } },
   proof_seq: { set: { column: "event_no", plus: 1 } },
 };
 const confirmed: Effects = {
@@ -107,10 +119,8 @@ export const edges = {
       notSuperseded,
       released,
       itsTimeHasCome,
-      {
-        anyOf: [isNull({ connection: "paused_until" }), { left: { connection: "paused_until" }, is: "<=", right: now }],
-      },
-      isNull({ connection: "held_at" }),
+      ...connectionIsOpen,
+      { noHold: true },
       { anyOf: [isNull(column("send_before")), { left: column("send_before"), is: ">", right: now }] },
     ],
     effect: {
@@ -135,7 +145,7 @@ export const edges = {
       ...dueNow,
       quiet_from: { latest: now },
       // The proof that closed the attempts has aged: they count as open until it is taken again.
-      open_attempts: { set: { value: 1 } },
+      open_attempts: { latest: { value: 1 } },
       send_before: nothing,
       proof_seq: nothing,
     },
@@ -153,6 +163,7 @@ export const edges = {
       references_seen: { add: "shows" },
       send_before: nothing,
       proof_seq: nothing,
+      ...doubted,
     },
     records: ["reference"],
   },
@@ -168,7 +179,12 @@ export const edges = {
     to: "CONFIRMED",
     when: "2xx with a provider reference, under the lease and on the evidence it knew",
     guard: [ownsLease, sawAllEvidence],
-    effect: { ...confirmed, ...attemptEnded, last_observation: { set: { param: "observation" } } },
+    effect: {
+      ...confirmed,
+      ...attemptEnded,
+      last_observation: { set: { param: "observation" } },
+      archived_sha256: { set: { param: "archived_sha256" } },
+    },
     records: ["reference", "signing"],
   },
   refuse: {
@@ -176,6 +192,19 @@ export const edges = {
     to: "TERMINAL_FAILED",
     when: "definitive refusal, every earlier attempt proven absent, no reference or event of ours",
     guard: [ownsLease, sawAllEvidence, onlyThisAttemptOpen, noReference, ...voidMayFail],
+    effect: {
+      ...endLease,
+      ...attemptEnded,
+      ...allAttemptsAbsent,
+      last_observation: { set: { param: "observation" } },
+      evidence_no: { add: 1 },
+    },
+  },
+  refuseReplay: {
+    from: "IN_FLIGHT",
+    to: "TERMINAL_FAILED",
+    when: "a safe replay is definitively refused: the key itself says that nothing was made",
+    guard: [ownsLease, sawAllEvidence, equals(column("replaying"), { value: true }), noReference, ...voidMayFail],
     effect: {
       ...endLease,
       ...attemptEnded,
@@ -213,6 +242,7 @@ export const edges = {
       open_attempts: { add: "closes" },
       evidence_no: { add: "raises" },
       references_seen: { add: "shows" },
+      doubtful: { or: "doubts" },
     },
     records: ["reference"],
   },
@@ -221,7 +251,14 @@ export const edges = {
     to: "UNKNOWN",
     when: "the lease expired: the outcome is unknown, not failed",
     guard: [leaseExpired],
-    effect: { ...dropLease, ...dueNow },
+    effect: { ...dropLease, ...dueNow, ...doubted },
+  },
+  sweepDeadSubmit: {
+    from: "IN_FLIGHT",
+    to: "UNKNOWN",
+    when: "the worker's heartbeat stopped: presence may be looked for at once, absence still waits for the lease",
+    guard: [{ workerDead: true }],
+    effect: { ...dropLease, ...dueNow, ...doubted },
   },
   payloadChanged: {
     from: "IN_FLIGHT",
@@ -235,8 +272,11 @@ export const edges = {
   claimForReconcile: {
     from: "UNKNOWN",
     to: "RECONCILING",
-    when: "reconcile claim, no earlier than its time",
-    guard: [itsTimeHasCome],
+    when: "reconcile claim, no earlier than its time; where the provider must be asked, only over an open connection",
+    guard: [
+      itsTimeHasCome,
+      { anyOf: [...connectionAllowsLook, equals(column("open_attempts"), zero), ...hasReference] },
+    ],
     effect: takeLease,
   },
   confirmFound: {
@@ -253,6 +293,33 @@ export const edges = {
     when: "absence proven by lookups; same identity, key and bytes",
     guard: [...absenceProven, notSuperseded, released],
     effect: { ...backToPlanned, send_before: { set: { now: true, plusMs: "send_before_ms" } } },
+  },
+  replaySafe: {
+    from: "RECONCILING",
+    to: "PLANNED",
+    when: "replay under the same key is safe (capability or written policy), inside its retention, after the window",
+    guard: [
+      ownsLease,
+      sawAllEvidence,
+      noReference,
+      lookBeganAfterWindow,
+      notSuperseded,
+      released,
+      { left: { column: "first_attempt_at", plusMs: "replay_within_ms" }, is: ">", right: now },
+    ],
+    effect: {
+      ...backToPlanned,
+      open_attempts: { add: 0 },
+      replaying: { set: { value: true } },
+      send_before: { set: { column: "first_attempt_at", plusMs: "replay_within_ms" } },
+    },
+  },
+  draftContinued: {
+    from: "RECONCILING",
+    to: "PLANNED",
+    when: "a draft of ours exists and nobody has been mailed: its second step may be repeated",
+    guard: [ownsLease, sawAllEvidence, notSuperseded, released],
+    effect: { ...backToPlanned, draft_ref: { set: { param: "draft_ref" } }, send_before: nothing },
   },
   declinedSoPlanned: {
     from: "RECONCILING",
@@ -297,6 +364,7 @@ export const edges = {
     effect: {
       ...dropLease,
       ...dueAfter,
+      ...looked,
       absence_count: { add: 1 },
       absence_began_at: { set: { param: "began_at" } },
     },
@@ -306,7 +374,7 @@ export const edges = {
     to: "UNKNOWN",
     when: "inconclusive, or newer evidence arrived",
     guard: [ownsLease],
-    effect: { ...dropLease, ...dueAfter },
+    effect: { ...dropLease, ...dueAfter, ...looked },
   },
   sweepReconcile: {
     from: "RECONCILING",
@@ -315,13 +383,20 @@ export const edges = {
     guard: [leaseExpired],
     effect: { ...dropLease, ...dueNow },
   },
+  sweepDeadReconcile: {
+    from: "RECONCILING",
+    to: "UNKNOWN",
+    when: "the worker's heartbeat stopped; it only read",
+    guard: [{ workerDead: true }],
+    effect: { ...dropLease, ...dueNow },
+  },
   conflict: {
     from: "RECONCILING",
     to: "NEEDS_REVIEW",
     when: "conflicting evidence, or no way to prove anything",
     guard: [ownsLease, sawAllEvidence],
     effect: { ...dropLease, due_at: nothing },
-    records: ["ticket"],
+    records: ["ticket", "policy"],
     ticket: "needs-review",
   },
   decideConfirmed: {

@@ -76,6 +76,7 @@ const statement = `WITH x AS (SELECT * FROM jsonb_to_record($1::text::jsonb) AS 
         ELSE o.open_attempts END,
       last_observation = CASE WHEN x.observation IS NOT NULL AND x.attempt_no = o.attempt_no AND o.state IN ('UNKNOWN','RECONCILING')
         THEN x.observation ELSE o.last_observation END,
+      doubtful = o.doubtful OR o.state = 'PLANNED',
       absence_count = 0,
       absence_began_at = NULL,
       proof_seq = CASE WHEN o.state = 'PLANNED' THEN NULL ELSE o.proof_seq END,
@@ -110,7 +111,18 @@ const statement = `WITH x AS (SELECT * FROM jsonb_to_record($1::text::jsonb) AS 
            now() + make_interval(mins => COALESCE((t.thresholds ->> 'duplicate')::int, 60))
     FROM u JOIN tenant t ON t.tenant_id = u.tenant_id
     WHERE u.x_ref IS NOT NULL AND u.action = 'SEND' AND u.from_state IN (${statesWhere((effect) => effect.ticket === "duplicate")})
-    ON CONFLICT DO NOTHING)
+    ON CONFLICT DO NOTHING RETURNING tenant_id, subject_id),
+  by_policy AS (
+    INSERT INTO work_item (tenant_id, work_item_id, kind, dedupe_key, subject_id, run_after, not_before)
+    SELECT DISTINCT ON (u.operation_id) u.tenant_id, gen_random_uuid(), 'policy', u.operation_id::text || ' ' || u.event_no, u.operation_id::text, now(), now()
+    FROM u JOIN opened ON opened.tenant_id = u.tenant_id
+    JOIN tenant_policy p ON p.tenant_id = u.tenant_id AND p.action = u.action AND p.revoked_at IS NULL AND p.policy = 'accept-duplicate-and-void'
+      AND (p.connection_id IS NULL OR p.connection_id = u.connection_id)
+    ON CONFLICT DO NOTHING),
+  told AS (
+    UPDATE ticket t SET details = COALESCE(t.details, '{}'::jsonb) || jsonb_build_object('evidenceSince', u.x_reason, 'evidenceNo', u.evidence_no)
+    FROM u WHERE u.from_state = 'NEEDS_REVIEW' AND t.tenant_id = u.tenant_id AND t.kind = 'needs-review' AND t.subject_kind = 'operation'
+      AND t.subject_id = u.operation_id::text AND t.resolved_at IS NULL)
   SELECT u.state, u.from_state, u.evidence_no, u.event_no FROM u`;
 
 export interface EvidenceRecorded {

@@ -5,7 +5,7 @@ import { finalStates } from "./state.js";
 
 /**
  * The part of the schema that refuses what the design forbids (law 11), made from `edges.ts`, `relations.ts` and
- * `frozen.ts`. `migrations/0001_guards.sql` is this text; a test compares the two.
+ * `frozen.ts`. `migrations/0003_guards.sql` is this text; a test compares the two.
  *
  * SQLSTATEs: CS001 illegal transition, CS002 frozen column, CS003 append-only table, CS004 reference of another operation.
  */
@@ -19,20 +19,21 @@ export function guardsSql(): string {
     releaseEffect(),
     releaseDependants(),
     bindSigning,
+    auditAfterEnd,
   ].join("\n--> statement-breakpoint\n");
 }
 
 const list = (values: readonly string[]): string => values.map((value) => `'${value}'`).join(", ");
 const finals = list(finalStates);
 
-const openTicketIndex = `CREATE UNIQUE INDEX "ticket_one_open" ON "ticket" ("tenant_id", "kind", "subject_kind", "subject_id") WHERE "resolved_at" IS NULL;`;
+const openTicketIndex = `CREATE UNIQUE INDEX IF NOT EXISTS "ticket_one_open" ON "ticket" ("tenant_id", "kind", "subject_kind", "subject_id") WHERE "resolved_at" IS NULL;`;
 
 const differs = (columns: readonly string[]): string =>
   columns.map((name) => `NEW.${name} IS DISTINCT FROM OLD.${name}`).join("\n    OR ");
 
 function operationGuard(): string {
   const pairs = legalPairs().map(([from, to]) => `'${from} ${to}'`);
-  return `CREATE FUNCTION cs_guard_operation() RETURNS trigger LANGUAGE plpgsql AS $$
+  return `CREATE OR REPLACE FUNCTION cs_guard_operation() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF TG_OP = 'INSERT' THEN
     IF NEW.state <> 'PLANNED' OR NEW.attempt_no <> 0 OR NEW.provider_ref IS NOT NULL THEN
@@ -80,11 +81,11 @@ BEGIN
   RETURN NEW;
 END $$;
 --> statement-breakpoint
-CREATE TRIGGER cs_guard_operation BEFORE INSERT OR UPDATE OR DELETE ON "signing_operation" FOR EACH ROW EXECUTE FUNCTION cs_guard_operation();`;
+CREATE OR REPLACE TRIGGER cs_guard_operation BEFORE INSERT OR UPDATE OR DELETE ON "signing_operation" FOR EACH ROW EXECUTE FUNCTION cs_guard_operation();`;
 }
 
 function payloadGuard(): string {
-  return `CREATE FUNCTION cs_guard_payload() RETURNS trigger LANGUAGE plpgsql AS $$
+  return `CREATE OR REPLACE FUNCTION cs_guard_payload() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF TG_OP = 'DELETE' THEN
     RAISE EXCEPTION 'approved payloads are never deleted' USING ERRCODE = 'CS003';
@@ -103,11 +104,11 @@ BEGIN
   RETURN NEW;
 END $$;
 --> statement-breakpoint
-CREATE TRIGGER cs_guard_payload BEFORE UPDATE OR DELETE ON "approved_payload" FOR EACH ROW EXECUTE FUNCTION cs_guard_payload();`;
+CREATE OR REPLACE TRIGGER cs_guard_payload BEFORE UPDATE OR DELETE ON "approved_payload" FOR EACH ROW EXECUTE FUNCTION cs_guard_payload();`;
 }
 
 function referenceGuard(): string {
-  return `CREATE FUNCTION cs_guard_reference() RETURNS trigger LANGUAGE plpgsql AS $$
+  return `CREATE OR REPLACE FUNCTION cs_guard_reference() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF TG_OP = 'DELETE' THEN
     RAISE EXCEPTION 'references are never deleted' USING ERRCODE = 'CS003';
@@ -121,10 +122,10 @@ BEGIN
   RETURN NEW;
 END $$;
 --> statement-breakpoint
-CREATE TRIGGER cs_guard_reference BEFORE UPDATE OR DELETE ON "operation_reference" FOR EACH ROW EXECUTE FUNCTION cs_guard_reference();`;
+CREATE OR REPLACE TRIGGER cs_guard_reference BEFORE UPDATE OR DELETE ON "operation_reference" FOR EACH ROW EXECUTE FUNCTION cs_guard_reference();`;
 }
 
-const appendOnly = `CREATE FUNCTION cs_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+const appendOnly = `CREATE OR REPLACE FUNCTION cs_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF current_setting('countersign.retention', true) = 'on' AND TG_OP <> 'UPDATE' THEN
     RETURN COALESCE(NEW, OLD);
@@ -132,13 +133,13 @@ BEGIN
   RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'CS003';
 END $$;
 --> statement-breakpoint
-CREATE TRIGGER cs_append_only BEFORE UPDATE OR DELETE ON "operation_event" FOR EACH ROW EXECUTE FUNCTION cs_append_only();
+CREATE OR REPLACE TRIGGER cs_append_only BEFORE UPDATE OR DELETE ON "operation_event" FOR EACH ROW EXECUTE FUNCTION cs_append_only();
 --> statement-breakpoint
-CREATE TRIGGER cs_never_truncated BEFORE TRUNCATE ON "operation_event" FOR EACH STATEMENT EXECUTE FUNCTION cs_append_only();
+CREATE OR REPLACE TRIGGER cs_never_truncated BEFORE TRUNCATE ON "operation_event" FOR EACH STATEMENT EXECUTE FUNCTION cs_append_only();
 --> statement-breakpoint
-CREATE TRIGGER cs_never_deleted BEFORE DELETE ON "provider_connection" FOR EACH ROW EXECUTE FUNCTION cs_append_only();
+CREATE OR REPLACE TRIGGER cs_never_deleted BEFORE DELETE ON "provider_connection" FOR EACH ROW EXECUTE FUNCTION cs_append_only();
 --> statement-breakpoint
-CREATE TRIGGER cs_never_truncated BEFORE TRUNCATE ON "signing_operation" FOR EACH STATEMENT EXECUTE FUNCTION cs_append_only();`;
+CREATE OR REPLACE TRIGGER cs_never_truncated BEFORE TRUNCATE ON "signing_operation" FOR EACH STATEMENT EXECUTE FUNCTION cs_append_only();`;
 
 function releaseEffect(): string {
   const rows = releaseRules.map((rule) => {
@@ -147,7 +148,7 @@ function releaseEffect(): string {
     if (rule.endedBecause !== "*") conditions.push(`ended_because = '${rule.endedBecause}'`);
     return `    WHEN ${conditions.join(" AND ")} THEN ARRAY['${rule.effect}', '${rule.because}']`;
   });
-  return `CREATE FUNCTION cs_release_effect(relation text, waiter text, ended_as text, ended_because text) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
+  return `CREATE OR REPLACE FUNCTION cs_release_effect(relation text, waiter text, ended_as text, ended_because text) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE
 ${rows.join("\n")}
     ELSE ARRAY['wait', 'no-rule']
@@ -160,7 +161,7 @@ $$;`;
  * the end waited for the row lock. Ends that it causes run it again for their own waiters.
  */
 const releaseDependants =
-  (): string => `CREATE FUNCTION cs_release(ended_tenant text, ended_operation uuid) RETURNS void LANGUAGE plpgsql AS $$
+  (): string => `CREATE OR REPLACE FUNCTION cs_release(ended_tenant text, ended_operation uuid) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   ended signing_operation%ROWTYPE;
   waiting record;
@@ -220,18 +221,18 @@ BEGIN
   END LOOP;
 END $$;
 --> statement-breakpoint
-CREATE FUNCTION cs_release_after_end() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION cs_release_after_end() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM cs_release(NEW.tenant_id, NEW.operation_id);
   RETURN NULL;
 END $$;
 --> statement-breakpoint
-CREATE TRIGGER cs_release_after_end AFTER UPDATE OF "state" ON "signing_operation" FOR EACH ROW
+CREATE OR REPLACE TRIGGER cs_release_after_end AFTER UPDATE OF "state" ON "signing_operation" FOR EACH ROW
   WHEN (NEW.dependants > 0 AND NEW.state IN (${finals}) AND OLD.state <> NEW.state)
   EXECUTE FUNCTION cs_release_after_end();`;
 
 /** Binding a reference makes the events that waited for it due, in the same transaction (DESIGN §4 "Signing rows"). */
-const bindSigning = `CREATE FUNCTION cs_bind_signing() RETURNS trigger LANGUAGE plpgsql AS $$
+const bindSigning = `CREATE OR REPLACE FUNCTION cs_bind_signing() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE webhook_inbox SET status = 'RECEIVED', due_at = now(), wait_until = NULL
     WHERE tenant_id = NEW.tenant_id AND connection_id = NEW.connection_id AND provider_ref = NEW.provider_ref
@@ -239,6 +240,25 @@ BEGIN
   RETURN NULL;
 END $$;
 --> statement-breakpoint
-CREATE TRIGGER cs_bind_signing AFTER UPDATE OF "operation_id" ON "contract_signing" FOR EACH ROW
+CREATE OR REPLACE TRIGGER cs_bind_signing AFTER UPDATE OF "operation_id" ON "contract_signing" FOR EACH ROW
   WHEN (OLD.operation_id IS NULL AND NEW.operation_id IS NOT NULL)
   EXECUTE FUNCTION cs_bind_signing();`;
+
+/**
+ * After the end, look once more (DESIGN §3): where an attempt was ever in doubt, and after every VOID of ours, since
+ * nothing at the provider stops a signer from being faster. Due when the row went quiet; who looks waits for the window.
+ */
+const auditAfterEnd = `CREATE OR REPLACE FUNCTION cs_audit_after_end() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO work_item (tenant_id, work_item_id, kind, dedupe_key, subject_id, run_after, not_before)
+    SELECT NEW.tenant_id, gen_random_uuid(), 'audit', NEW.operation_id::text || ' ' || look.n, NEW.operation_id::text,
+           GREATEST(now(), NEW.quiet_from) + look.later, GREATEST(now(), NEW.quiet_from) + look.later
+    FROM (VALUES (1, interval '0'), (2, interval '1 day')) AS look(n, later)
+    ON CONFLICT DO NOTHING;
+  RETURN NULL;
+END $$;
+--> statement-breakpoint
+CREATE OR REPLACE TRIGGER cs_audit_after_end AFTER UPDATE OF "state" ON "signing_operation" FOR EACH ROW
+  WHEN (NEW.state IN (${finals}) AND OLD.state <> NEW.state AND NEW.attempt_no > 0
+    AND (NEW.doubtful OR (NEW.action = 'VOID' AND NEW.state = 'CONFIRMED' AND NEW.cause = 'ours')))
+  EXECUTE FUNCTION cs_audit_after_end();`;

@@ -1,4 +1,6 @@
+export { openAgedTickets } from "./aged.js";
 export { type OpenedRequest, openApproved } from "./approved.js";
+export { type CircuitLimits, halfOpen, noteProviderDown, noteProviderUp } from "./circuit.js";
 export {
   type Connection,
   createConnection,
@@ -13,6 +15,7 @@ export {
   resumeConnection,
   setCredential,
   setMetadataLookup,
+  setRate,
 } from "./connections.js";
 export { type AnySql, Ledger, type LedgerOptions, type Sql, type TransactionSql } from "./database.js";
 export { type DocumentStore, postgresDocumentStore } from "./documents.js";
@@ -23,10 +26,13 @@ export {
   postpone,
   raiseGeneration,
   reportPoisoned,
+  sweepDeadWorkers,
   sweepExpiredLeases,
   visitDueInbox,
   visitDueOperations,
+  visitDueWork,
 } from "./due.js";
+export { type DuplicateDecided, type DuplicateDecision, decideDuplicate } from "./duplicates.js";
 export type { Edge, TransitionInput } from "./edge-types.js";
 export { type EdgeName, edges, legalPairs } from "./edges.js";
 export {
@@ -43,6 +49,7 @@ export { type Evidence, type EvidenceRecorded, evidenceEffects, recordEvidence }
 export { type Explanation, explain, userMessage } from "./explain.js";
 export { type Approved, differingParts, type PayloadHash, payloadHash, type Target } from "./hash.js";
 export { beat, type ProcessIdentity, sayGoodbye } from "./heartbeat.js";
+export { type Hold, holdSending, listHolds, releaseHold } from "./holds.js";
 export {
   type Delivery,
   type InboxEntry,
@@ -54,7 +61,9 @@ export {
 } from "./inbox.js";
 export { Keyring } from "./keyring.js";
 export { migrate, migrationState } from "./migrate.js";
+export { getNearMisses, type NearMiss, type NearMissKind, recordNearMiss } from "./near-miss.js";
 export { normaliseAddress, normalisePayload } from "./normalise.js";
+export { takePermits } from "./permits.js";
 export {
   type Plan,
   type PlannedOperation,
@@ -63,6 +72,16 @@ export {
   planInside,
   type VoidRequest,
 } from "./plan.js";
+export {
+  isPolicyName,
+  listPolicies,
+  type Policy,
+  type PolicyName,
+  policies,
+  policyInForce,
+  revokePolicy,
+  writePolicy,
+} from "./policies.js";
 export {
   countByState,
   getHistory,
@@ -76,6 +95,8 @@ export {
   toIso,
 } from "./read.js";
 export { type ReleaseRule, releaseRules } from "./relations.js";
+export { type Review, type Reviewed, review } from "./review.js";
+export type { DependantsDecision } from "./review-dependants.js";
 export { type Sent, sent } from "./sent.js";
 export {
   type Application,
@@ -97,12 +118,16 @@ export {
   type NewTenant,
 } from "./tenants.js";
 export {
+  defaultThresholds,
   listTickets,
   type NewTicket,
   openTicket,
   resolveTicket,
+  type ThresholdName,
   type Ticket,
   type TicketKind,
   ticketKinds,
 } from "./tickets.js";
 export * from "./transitions.js";
+export { type KnownReference as StoredReference, knownReferences } from "./void-references.js";
+export { claimWork, finishWork, postponeWork, type WorkItem, type WorkKind } from "./work.js";

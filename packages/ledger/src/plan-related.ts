@@ -8,7 +8,7 @@ import { isFinal, type State } from "./state.js";
 import { transitionInside } from "./transitions.js";
 
 /** Thrown inside the transaction to undo it where the intent turns out to exist already. */
-class IntentExists extends Error {}
+export class IntentExists extends Error {}
 
 /**
  * Plans an operation that has to do with another one (DESIGN §3 "Relations"), in one transaction: the row, what it waits
@@ -30,7 +30,7 @@ export async function planRelatedInside(
   return await undefinedIfIntentExists(sql.savepoint((inner) => planByAction(ledger, inner, plan, hash)));
 }
 
-const planByAction = (ledger: Ledger, sql: AnySql, plan: Plan, hash: PayloadHash): Promise<PlanOutcome> =>
+export const planByAction = (ledger: Ledger, sql: AnySql, plan: Plan, hash: PayloadHash): Promise<PlanOutcome> =>
   plan.approved.action === "SEND" ? planAmendment(ledger, sql, plan, hash) : planOnTarget(ledger, sql, plan, hash);
 
 async function undefinedIfIntentExists<Result>(work: Promise<Result>): Promise<Result | undefined> {
@@ -51,7 +51,7 @@ interface TargetRow {
 }
 
 /** One operation waits for another: the row, and the counter on the one that is waited for. */
-async function addDependency(
+export async function addDependency(
   sql: AnySql,
   tenantId: string,
   waiter: string,
@@ -71,7 +71,7 @@ async function releaseIfEnded(sql: AnySql, tenantId: string, waitsFor: string): 
   await sql`SELECT cs_release(${tenantId}, ${waitsFor}::uuid)`;
 }
 
-async function current(sql: AnySql, tenantId: string, operationId: string): Promise<PlannedOperation> {
+export async function current(sql: AnySql, tenantId: string, operationId: string): Promise<PlannedOperation> {
   const [row] = await sql<{ state: State; event_no: number; open_dependencies: number }[]>`
     SELECT state, event_no, open_dependencies FROM signing_operation
     WHERE tenant_id = ${tenantId} AND operation_id = ${operationId}`;

@@ -4,7 +4,16 @@ import { createTestDatabase, type PostgresServer, startPostgres } from "@counter
 import postgres from "postgres";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { guardsSql } from "./guards-sql.js";
-import { createTenant, DecryptionError, Keyring, Ledger, migrate, migrationState } from "./index.js";
+import {
+  createTenant,
+  DecryptionError,
+  defaultThresholds,
+  Keyring,
+  Ledger,
+  migrate,
+  migrationState,
+  ticketKinds,
+} from "./index.js";
 
 let server: PostgresServer;
 beforeAll(async () => {
@@ -15,14 +24,14 @@ afterAll(async () => {
 });
 
 it("the guards in the migration are those that edges, relations and frozen columns give", async () => {
-  const file = await readFile(new URL("../migrations/0001_guards.sql", import.meta.url), "utf8");
+  const file = await readFile(new URL("../migrations/0003_guards.sql", import.meta.url), "utf8");
   expect(file.trimEnd()).toBe(guardsSql());
 });
 
 it("five migrators at once on an empty database: each migration is applied once", async () => {
   const { url } = await createTestDatabase(server.url);
   await Promise.all(Array.from({ length: 5 }, () => migrate(url)));
-  expect((await migrationState(url)).applied).toBe(2);
+  expect((await migrationState(url)).applied).toBe(4);
 });
 
 it("a migrator that dies half-way leaves no lock and no half schema", async () => {
@@ -32,7 +41,7 @@ it("a migrator that dies half-way leaves no lock and no half schema", async () =
   await admin`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()`;
   await running;
   await migrate(url);
-  expect((await migrationState(url)).applied).toBe(2);
+  expect((await migrationState(url)).applied).toBe(4);
   await admin.end();
 });
 
@@ -73,9 +82,14 @@ it("a tenant without an owner for every ticket kind is refused, by us and by the
   ).rejects.toMatchObject({
     code: "ticket-owner-missing",
   });
-  await expect(
-    ledger.sql`INSERT INTO tenant (tenant_id, ticket_owners, thresholds, data_key, key_id) VALUES ('acme', '{}', '{}', 'x', 'x')`,
-  ).rejects.toMatchObject({ constraint_name: "tenant_owns_every_ticket_kind" });
+  const insert = (owners: object, thresholds: object) => ledger.sql`
+    INSERT INTO tenant (tenant_id, ticket_owners, thresholds, data_key, key_id)
+    VALUES ('acme', ${ledger.sql.json({ ...owners })}, ${ledger.sql.json({ ...thresholds })}, 'x', 'x')`;
+  await expect(insert({}, defaultThresholds)).rejects.toMatchObject({
+    constraint_name: "tenant_owns_every_ticket_kind",
+  });
+  const owners = Object.fromEntries(ticketKinds.map((kind) => [kind, "team"]));
+  await expect(insert(owners, { aged: 1 })).rejects.toMatchObject({ constraint_name: "tenant_has_every_threshold" });
   await ledger.close();
 });
 

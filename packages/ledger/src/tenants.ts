@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import type { Ledger } from "./database.js";
 import { PlanRefusedError, sqlState } from "./errors.js";
-import { type TicketKind, ticketKinds } from "./tickets.js";
+import { defaultThresholds, type ThresholdName, type TicketKind, ticketKinds } from "./tickets.js";
 
 const uniqueViolation = "23505";
 
@@ -9,8 +9,8 @@ export interface NewTenant {
   tenantId: string;
   /** The team that owns each kind of ticket; `default` fills in for the kinds not named. */
   ticketOwners: Partial<Record<TicketKind, string>> & { default?: string };
-  /** Minutes until a ticket of the kind is due; 60 where not named. */
-  thresholds?: Partial<Record<TicketKind, number>>;
+  /** See {@link defaultThresholds}, which fill in what is not named. */
+  thresholds?: Partial<Record<ThresholdName, number>>;
 }
 
 /** Creates a tenant with its data key. Throws `tenant-exists`, or `ticket-owner-missing` naming the kinds without one. */
@@ -30,7 +30,7 @@ export async function createTenant(ledger: Ledger, tenant: NewTenant): Promise<v
   const { wrapped, keyId } = ledger.keyring.newWrappedKey(tenant.tenantId);
   const result = await ledger.sql`
     INSERT INTO tenant (tenant_id, ticket_owners, thresholds, data_key, key_id)
-    VALUES (${tenant.tenantId}, ${ledger.sql.json(owners)}, ${ledger.sql.json({ ...tenant.thresholds })}, ${wrapped}, ${keyId})
+    VALUES (${tenant.tenantId}, ${ledger.sql.json(owners)}, ${ledger.sql.json({ ...defaultThresholds, ...tenant.thresholds })}, ${wrapped}, ${keyId})
     ON CONFLICT DO NOTHING`;
   if (result.count === 0) throw new PlanRefusedError("tenant-exists", `tenant ${tenant.tenantId} exists already`);
 }

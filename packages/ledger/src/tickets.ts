@@ -19,6 +19,29 @@ export const ticketKinds = [
   /** A VOID was given up because its replacement failed. */
   "void-retired",
 ] as const;
+/** Minutes until a ticket of the kind is due, and when an operation has aged (`age-attempts` is a count). */
+export const defaultThresholds = {
+  "needs-review": 240,
+  duplicate: 240,
+  quarantine: 240,
+  "dead-letter": 60,
+  aged: 60,
+  "connection-paused": 30,
+  "signing-conflict": 240,
+  "void-retired": 1_440,
+  /** Since the first attempt, while nobody knows the outcome. */
+  "age-unknown": 30,
+  /** Since the plan, though nothing stands in the way but pauses and holds. */
+  "age-planned": 60,
+  /** Since the plan, while it waits for another operation. */
+  "age-waiting": 1_440,
+  /** Since the first attempt, while the provider declines. */
+  "age-declined": 60,
+  /** Attempts. */
+  "age-attempts": 10,
+} as const;
+export type ThresholdName = keyof typeof defaultThresholds;
+
 export type TicketKind = (typeof ticketKinds)[number];
 
 export interface NewTicket {

@@ -34,6 +34,12 @@ export interface TransitionRow {
   quiet_from: string | null;
   first_attempt_at: string | null;
   lease_owner: string | null;
+  doubtful: boolean;
+  replaying: boolean;
+  draft_ref: string | null;
+  looked_at: string | null;
+  created_at: string;
+  reason: string;
   db_now: string;
 }
 
@@ -55,6 +61,9 @@ export interface Found {
   sendBeforePassed: boolean;
   /** ms until the row's own `not_before`, or until its connection's pause ends; 0 where neither stands in the way. */
   waitMs: number;
+  /** The provider was found down: only a probe calls until it answers. */
+  circuitOpen: boolean;
+  /** A hold of the tenant, the connection or the action is in force. */
   held: boolean;
 }
 
@@ -79,12 +88,15 @@ export async function findState(sql: AnySql, tenantId: string, operationId: stri
       lease_owner: string | null;
       passed: boolean;
       wait_ms: number;
+      circuit_open: boolean;
       held: boolean;
     }[]
   >`SELECT o.state, o.attempt_no, o.evidence_no, o.lease_owner,
            COALESCE(o.send_before <= now(), false) AS passed,
            GREATEST(0, EXTRACT(EPOCH FROM (LEAST(COALESCE(GREATEST(o.not_before, c.paused_until), now()), now() + interval '5 minutes') - now())) * 1000)::float8 AS wait_ms,
-           c.held_at IS NOT NULL AS held
+           c.circuit_opened_at IS NOT NULL AS circuit_open,
+           EXISTS (SELECT 1 FROM hold h WHERE h.tenant_id = o.tenant_id AND h.released_at IS NULL AND (h.ends_at IS NULL OR h.ends_at > now())
+             AND (h.connection_id IS NULL OR h.connection_id = o.connection_id) AND (h.action IS NULL OR h.action = o.action)) AS held
     FROM signing_operation o
     JOIN provider_connection c ON c.tenant_id = o.tenant_id AND c.connection_id = o.connection_id
     WHERE o.tenant_id = ${tenantId} AND o.operation_id = ${operationId}`;
@@ -96,6 +108,7 @@ export async function findState(sql: AnySql, tenantId: string, operationId: stri
     leaseOwner: row.lease_owner,
     sendBeforePassed: row.passed,
     waitMs: row.wait_ms ?? 0,
+    circuitOpen: row.circuit_open,
     held: row.held,
   };
 }
@@ -174,6 +187,10 @@ export const confirm = (
 export const refuse = (ledger: Ledger, row: Needs<"owner" | "evidenceNo" | "observation">) =>
   applyOne(ledger, "refuse", row);
 
+/** IN_FLIGHT → TERMINAL_FAILED: a safe replay was refused, so the key proves that no earlier attempt was committed. */
+export const refuseReplay = (ledger: Ledger, row: Needs<"owner" | "evidenceNo" | "observation">) =>
+  applyOne(ledger, "refuseReplay", row);
+
 /** IN_FLIGHT → NEEDS_REVIEW for a refused VOID that something depends on. */
 export const voidRefused = (ledger: Ledger, row: Needs<"owner" | "evidenceNo" | "observation">) =>
   applyOne(ledger, "voidRefused", row);
@@ -189,6 +206,10 @@ export const payloadChanged = (ledger: Ledger, row: Needs<"owner">) => applyOne(
 export const claimForReconcile = (ledger: Ledger, row: Needs<"owner" | "leaseMs">) =>
   applyOne(ledger, "claimForReconcile", row);
 
+/** UNKNOWN → RECONCILING for many rows in one statement; answers in the order of the input. */
+export const claimManyForReconcile = (ledger: Ledger, rows: readonly Needs<"owner" | "leaseMs">[]) =>
+  applyEdge(ledger, "claimForReconcile", rows);
+
 /** RECONCILING → CONFIRMED. */
 export const confirmFound = (ledger: Ledger, row: Needs<"owner" | "evidenceNo" | "providerRef" | "basis">) =>
   applyOne(ledger, "confirmFound", row);
@@ -203,6 +224,16 @@ export const absentSoPlanned = (ledger: Ledger, row: ProvenAbsence & Needs<"send
 /** RECONCILING → PLANNED because the record of every attempt shows that none left a request. */
 export const declinedSoPlanned = (ledger: Ledger, row: Needs<"owner" | "evidenceNo">) =>
   applyOne(ledger, "declinedSoPlanned", row);
+
+/** RECONCILING → PLANNED where sending the same bytes under the same key again is safe (capability or written policy). */
+export const replaySafe = (
+  ledger: Ledger,
+  row: Needs<"owner" | "evidenceNo" | "beganAt" | "quiescenceMs" | "replayWithinMs">,
+) => applyOne(ledger, "replaySafe", row);
+
+/** RECONCILING → PLANNED: a draft of ours exists, only its second step is still to be made. */
+export const draftContinued = (ledger: Ledger, row: Needs<"owner" | "evidenceNo" | "draftRef">) =>
+  applyOne(ledger, "draftContinued", row);
 
 /** RECONCILING → SUPERSEDED by proven absence of a superseded operation. */
 export const absentSoSuperseded = (ledger: Ledger, row: ProvenAbsence) => applyOne(ledger, "absentSoSuperseded", row);

@@ -37,6 +37,8 @@ export const signingOperation = pgTable(
     attemptNo: integer("attempt_no").notNull().default(0),
     leaseOwner: uuid("lease_owner"),
     leaseExpiresAt: instant("lease_expires_at"),
+    /** The process that holds the lease: when its heartbeat stops, the row need not wait for the lease. */
+    leaseProcess: uuid("lease_process"),
     dueAt: instant("due_at"),
     /** Jobs that come before this moment are turned away: Retry-After, back-off, spacing of looks. */
     notBefore: instant("not_before"),
@@ -50,6 +52,16 @@ export const signingOperation = pgTable(
     openAttempts: integer("open_attempts").notNull().default(0),
     /** References and events of ours that were seen (drafts and queued ones count). */
     referencesSeen: integer("references_seen").notNull().default(0),
+    /** An attempt's outcome was once uncertain: looked at again after the end. */
+    doubtful: boolean("doubtful").notNull().default(false),
+    /** Planned again because a replay under the same key is safe, not because absence was proven. */
+    replaying: boolean("replaying").notNull().default(false),
+    /** A draft of ours that exists: only its second step is still to be made. */
+    draftRef: text("draft_ref"),
+    /** When the provider was last asked about this row: its poll budget per object. */
+    lookedAt: instant("looked_at"),
+    /** SHA-256 of the sealed document that a FINALIZE archived. */
+    archivedSha256: bytea("archived_sha256"),
     absenceCount: integer("absence_count").notNull().default(0),
     absenceBeganAt: instant("absence_began_at"),
     /** The history line that holds the evidence for a return to PLANNED. */
@@ -87,6 +99,8 @@ export const signingOperation = pgTable(
     index("signing_operation_target")
       .on(t.tenantId, t.targetOperationId)
       .where(sql`${t.targetOperationId} IS NOT NULL`),
+    // What a dead worker held: only leased rows stand in it.
+    index("signing_operation_lease_process").on(t.leaseProcess).where(sql`${t.leaseProcess} IS NOT NULL`),
     check("operation_action", sql`${t.action} IN ('SEND','VOID','RESEND','FINALIZE')`),
     check(
       "operation_state",
@@ -254,13 +268,39 @@ export const workItem = pgTable(
     leaseOwner: uuid("lease_owner"),
     leaseExpiresAt: instant("lease_expires_at"),
     attempts: integer("attempts").notNull().default(0),
+    /** Jobs that come before this moment are turned away; `run_after` is when the due loop visits. */
+    notBefore: instant("not_before"),
+    dispatches: integer("dispatches").notNull().default(0),
     createdAt: instant("created_at").notNull().defaultNow(),
   },
   (t) => [
     primaryKey({ columns: [t.tenantId, t.workItemId] }),
     unique("work_item_dedupe").on(t.tenantId, t.kind, t.dedupeKey),
     index("work_item_due").on(t.runAfter),
-    check("work_item_kind", sql`${t.kind} IN ('audit','poll','notify')`),
+    check("work_item_kind", sql`${t.kind} IN ('audit','poll','notify','probe','policy')`),
+    check("work_item_owner_has_lease", sql`(${t.leaseOwner} IS NOT NULL) = (${t.leaseExpiresAt} IS NOT NULL)`),
+  ],
+);
+
+/**
+ * Proof that a guard worked: a sender that woke too late and sent nothing, a claim lost to another worker, a verdict
+ * refused because newer evidence had arrived. Beside the history, so that a loser never touches the row.
+ */
+export const nearMiss = pgTable(
+  "near_miss",
+  {
+    tenantId: text("tenant_id").notNull(),
+    operationId: uuid("operation_id").notNull(),
+    nearMissId: uuid("near_miss_id").notNull(),
+    at: instant("at").notNull().defaultNow(),
+    kind: text("kind").notNull(),
+    attemptNo: integer("attempt_no").notNull(),
+    actor: text("actor").notNull(),
+    details: jsonb("details").$type<Record<string, unknown>>(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.tenantId, t.operationId, t.nearMissId] }),
+    check("near_miss_kind", sql`${t.kind} IN ('woke-after-lease','claim-lost','claim-gone','stale-verdict')`),
   ],
 );
 
@@ -284,6 +324,7 @@ export const ticket = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.tenantId, t.ticketId] }),
+    index("ticket_subject").on(t.tenantId, t.subjectId),
     index("ticket_open").on(t.tenantId, t.dueAt).where(sql`${t.resolvedAt} IS NULL`),
     check(
       "ticket_closed_with_resolution",

@@ -8,6 +8,7 @@ import {
   jsonb,
   pgTable,
   primaryKey,
+  real,
   text,
   unique,
   uuid,
@@ -34,6 +35,10 @@ export const tenant = pgTable(
     check(
       "tenant_owns_every_ticket_kind",
       sql`${t.ticketOwners} ?& ARRAY['needs-review','duplicate','quarantine','dead-letter','aged','connection-paused','signing-conflict','void-retired']`,
+    ),
+    check(
+      "tenant_has_every_threshold",
+      sql`${t.thresholds} ?& ARRAY['needs-review','duplicate','quarantine','dead-letter','aged','connection-paused','signing-conflict','void-retired','age-unknown','age-planned','age-waiting','age-declined','age-attempts']`,
     ),
   ],
 );
@@ -75,13 +80,89 @@ export const providerConnection = pgTable(
     lookupVerification: jsonb("lookup_verification").$type<Record<string, unknown>>(),
     pausedUntil: instant("paused_until"),
     pauseReason: text("pause_reason"),
+    /** No longer read: holds have a table of their own. Kept for a release, since older code reads it. */
     heldAt: instant("held_at"),
     heldBy: text("held_by"),
+    /** Calls per second, submissions and lookups alike; null: as fast as the workers are. */
+    ratePerSecond: real("rate_per_second"),
+    /** Calls in a row that found the provider down. */
+    circuitFailures: integer("circuit_failures").notNull().default(0),
+    /** Since when nobody but a probe calls. */
+    circuitOpenedAt: instant("circuit_opened_at"),
     createdAt: instant("created_at").notNull().defaultNow(),
   },
   (t) => [
     primaryKey({ columns: [t.tenantId, t.connectionId] }),
+    check("connection_rate", sql`${t.ratePerSecond} IS NULL OR ${t.ratePerSecond} > 0`),
     check("connection_id_form", sql`${t.connectionId} ~ '^[a-z0-9][a-z0-9_-]{0,62}$'`),
+  ],
+);
+
+/** When the next call of a rate-limited connection may be made; apart from the connection, since every block writes it. */
+export const connectionPermit = pgTable(
+  "connection_permit",
+  {
+    tenantId: text("tenant_id").notNull(),
+    connectionId: text("connection_id").notNull(),
+    nextAt: instant("next_at").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.tenantId, t.connectionId] })],
+);
+
+/** Nothing of this scope is sent until it is released or over: planning goes on. */
+export const hold = pgTable(
+  "hold",
+  {
+    tenantId: text("tenant_id")
+      .notNull()
+      .references(() => tenant.tenantId),
+    holdId: uuid("hold_id").notNull(),
+    /** null: every connection. */
+    connectionId: text("connection_id"),
+    /** null: every action. */
+    action: text("action"),
+    heldBy: text("held_by").notNull(),
+    reason: text("reason").notNull(),
+    createdAt: instant("created_at").notNull().defaultNow(),
+    endsAt: instant("ends_at"),
+    releasedAt: instant("released_at"),
+    releasedBy: text("released_by"),
+  },
+  (t) => [
+    primaryKey({ columns: [t.tenantId, t.holdId] }),
+    index("hold_open").on(t.tenantId).where(sql`${t.releasedAt} IS NULL`),
+    check("hold_action", sql`${t.action} IN ('SEND','VOID','RESEND','FINALIZE')`),
+    check("hold_released_by", sql`(${t.releasedAt} IS NULL) = (${t.releasedBy} IS NULL)`),
+  ],
+);
+
+/** What a tenant has decided beforehand, in writing: acts as a named actor wherever it applies. */
+export const tenantPolicy = pgTable(
+  "tenant_policy",
+  {
+    tenantId: text("tenant_id")
+      .notNull()
+      .references(() => tenant.tenantId),
+    policyId: uuid("policy_id").notNull(),
+    policy: text("policy").notNull(),
+    action: text("action").notNull(),
+    /** null: every connection. */
+    connectionId: text("connection_id"),
+    writtenBy: text("written_by").notNull(),
+    reason: text("reason").notNull(),
+    createdAt: instant("created_at").notNull().defaultNow(),
+    revokedAt: instant("revoked_at"),
+    revokedBy: text("revoked_by"),
+  },
+  (t) => [
+    primaryKey({ columns: [t.tenantId, t.policyId] }),
+    index("tenant_policy_in_force").on(t.tenantId, t.action).where(sql`${t.revokedAt} IS NULL`),
+    check(
+      "tenant_policy_name",
+      sql`${t.policy} IN ('treat-unprovable-as-done','accept-duplicate-and-void','accept-replay-risk')`,
+    ),
+    check("tenant_policy_action", sql`${t.action} IN ('SEND','VOID','RESEND','FINALIZE')`),
+    check("tenant_policy_revoked_by", sql`(${t.revokedAt} IS NULL) = (${t.revokedBy} IS NULL)`),
   ],
 );
 
