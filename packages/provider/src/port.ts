@@ -6,7 +6,16 @@ import type { Action, NeutralPayload, TargetPayload } from "@countersign/runtime
  */
 export type Observation =
   /** 2xx with a provider reference. `target` is set where the answer is the provider's own record of a voided target. */
-  | { kind: "accepted"; ref: string; replayed?: boolean; recordStatus?: ProviderStatus; httpStatus: number }
+  | {
+      kind: "accepted";
+      ref: string;
+      replayed?: boolean;
+      recordStatus?: ProviderStatus;
+      httpStatus: number;
+      /** FINALIZE: the sealed document as it was archived, SHA-256 in hex and size in bytes. */
+      archivedSha256?: string;
+      archivedBytes?: number;
+    }
   /** Taken, not yet done: UNKNOWN with a reference, settled by looking. */
   | { kind: "queued"; ref: string; httpStatus: number }
   /** Definitive refusal of this attempt: allow-listed status *and* machine code in the provider's own error form. */
@@ -15,6 +24,8 @@ export type Observation =
   | { kind: "declined"; reason: DeclineReason; code: string; httpStatus: number; retryAfterMs?: number }
   /** The provider holds something that contradicts our request (422 key reuse, 409 invalid_state). */
   | { kind: "conflict"; code: string; httpStatus: number }
+  /** FINALIZE: the target is not complete. It was only read, so nothing was changed. */
+  | { kind: "not-yet"; code: string; httpStatus: number; retryAfterMs?: number }
   /** No request byte left this process. */
   | { kind: "not-sent"; cause: string }
   /** Everything else: it may have been applied. */
@@ -23,7 +34,7 @@ export type Observation =
 export type ObservationKind = Observation["kind"];
 export type DeclineReason = "rate-limited" | "unauthorized" | "quota";
 
-/** What the provider says of a request, in our words; every status after `draft` and `staged` means that it was sent. */
+/** What the provider says of a request, in our words; every status after `draft` and `staged` but `discarded` means that it was sent. */
 export type ProviderStatus =
   | "draft"
   | "staged"
@@ -33,7 +44,9 @@ export type ProviderStatus =
   | "completed"
   | "declined"
   | "withdrawn"
-  | "expired";
+  | "expired"
+  /** A draft or staged document that was thrown away: nobody was ever mailed. */
+  | "discarded";
 
 /** One part of a prepared request. `document` parts are named by digest; the worker fills in the bytes. */
 export type RequestPart =
@@ -82,7 +95,23 @@ export interface CallContext {
   mayWrite(): boolean;
   /** A reference that became known before the call ended (draft, queued): stored at once as evidence. */
   reportReference(ref: string, role: "draft" | "evidence"): Promise<void>;
+  /** A draft of this operation that exists already: only the second step is made. */
+  draftRef?: string;
+  /** What the ledger last knew of a VOID's target: a staged one is discarded, not withdrawn. */
+  targetStatus?: ProviderStatus;
+  /** Stores the sealed document of a FINALIZE and answers its SHA-256 in hex; rejects where it can't. */
+  archive?(bytes: Uint8Array): Promise<string>;
+  /** Waited for before every *further* call of the same attempt; false: it is not made. */
+  permit?(): Promise<boolean>;
+  /** Told of the provider's RateLimit headers, where an answer carries them. */
+  onRateLimit?(limit: RateLimit): void;
   signal?: AbortSignal;
+}
+
+/** What is left of the provider's own rate, and in how many ms it is whole again. */
+export interface RateLimit {
+  remaining: number;
+  resetMs: number;
 }
 
 export type LookupQuery =
@@ -93,8 +122,23 @@ export interface LookupCall {
   baseUrl: string;
   credential: string;
   deadlineMs: number;
+  /** Waited for before every call, pages included; false: it is not made, and the lookup failed with `no-permit`. */
+  permit?(): Promise<boolean>;
+  onRateLimit?(limit: RateLimit): void;
   signal?: AbortSignal;
 }
+
+/** Many operations of one tenant, by one list of everything that was made since `createdAfter`. */
+export interface LookupManyQuery {
+  tenantId: string;
+  operationIds: readonly string[];
+  createdAfter: Date;
+}
+
+export type LookupManyResult =
+  /** The list was followed to its last page and every item carried its metadata. Each asked id has an entry, maybe empty. */
+  | { kind: "found"; matches: ReadonlyMap<string, Match[]>; pages: number; items: number; ms: number }
+  | { kind: "failed"; cause: string; retryAfterMs?: number; ms: number };
 
 /** One request at the provider that matches tenant and operation id (re-checked item by item). */
 export interface Match {
@@ -135,17 +179,29 @@ export interface ActionCapability {
         changedBody: string;
         /** Errors roll back, and commit and key are one step, verified and dated. WeSign documents neither. */
         replaySafe: boolean;
+        /** Machine name of the risk that a written policy would have to accept; absent where there is none. */
+        replayRisk?: string;
         note: string;
       };
   lookup: {
     byReference: boolean;
     byMetadata: boolean;
+    /** Does one paged list show what was made since a moment, with metadata (`lookupMany`)? */
+    many?: boolean;
+    /** How long the provider's list shows a request, ms; absent: no limit is documented. */
+    retentionMs?: number;
+    /** Poll budget per object, ms between two reads of it; absent or 0: none is documented. */
+    minIntervalMs?: number;
     /** Documented by the reference? An undocumented lookup may confirm, never prove absence, until verified. */
     documented: boolean;
     consistencyLagMs: number;
     note: string;
   };
   webhookEvidence: boolean;
+  /** An action of two calls: what a repeated second one answers. Absent: there is none, or repeating it isn't harmless. */
+  secondStep?: { repeatAnswer: string; note: string };
+  /** The allow-listed answers, for printing; made from the adapter's own table. */
+  answers?: readonly { status: number; code: string; means: string; assumed: boolean }[];
   /** Safe default of the window after an attempt in which it may still commit, in ms. */
   quiescenceMs: number;
   /** One overall deadline of a call, in ms. */
@@ -211,6 +267,8 @@ export interface SignatureProvider {
   /** One call, no retry, no redirect. */
   submit(action: Action, request: PreparedRequest, call: CallContext): Promise<Observation>;
   lookup(query: LookupQuery, call: LookupCall): Promise<LookupResult>;
+  /** Never rejects; only where the capability says `many`. */
+  lookupMany?(query: LookupManyQuery, call: LookupCall): Promise<LookupManyResult>;
   readonly webhooks: Record<string, WebhookContract>;
 }
 
