@@ -40,6 +40,8 @@ export const fastWindows = {
   confirmations: 2,
   eventWaitMs: 300,
   absenceMaxAgeMs: 10_000,
+  pollMs: 150,
+  circuit: { failures: 1_000, probeMs: 100 },
 };
 
 export const pdf = (): Buffer => Buffer.from(plainPdf(["A contract"]));

@@ -1,7 +1,7 @@
 import { planningParts } from "@countersign/client/transaction";
 import { type DueJob, Ledger, migrationState, postgresDocumentStore } from "@countersign/ledger";
 import { openQueues } from "@countersign/queue";
-import { CheckFailed, createLogger, createMetrics, loadConfig, runProcess } from "@countersign/runtime";
+import { CheckFailed, createLogger, createMetrics, loadConfig, runProcess, settingsOrExit } from "@countersign/runtime";
 import { handOver } from "@countersign/worker";
 import type { FastifyInstance } from "fastify";
 import { authenticator } from "./authenticate.js";
@@ -11,7 +11,7 @@ import { buildServer } from "./server.js";
 import { Waiting } from "./wait.js";
 
 const name = "enqueuer";
-const config = loadConfig(enqueuerConfig, process.env, { name });
+const config = settingsOrExit(() => loadConfig(enqueuerConfig, process.env, { name }));
 const logger = createLogger({ name, level: config.LOG_LEVEL });
 const metrics = createMetrics(name);
 const ledger = new Ledger({

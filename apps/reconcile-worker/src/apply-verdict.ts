@@ -7,61 +7,21 @@ import {
   conflict,
   declinedSoPlanned,
   declinedSoSuperseded,
+  draftContinued,
   guardStates,
   inconclusive,
   type Outcome,
+  recordEvidence,
+  recordNearMiss,
   refusedByAll,
-  type SigningStatus,
+  replaySafe,
   sqlState,
-  type TransitionRow,
 } from "@countersign/ledger";
-import type { ProviderStatus } from "@countersign/provider";
 import { backoffMs } from "@countersign/runtime";
-import type { EvidenceFound, Verdict } from "./decide.js";
-import type { ReconcileDeps } from "./reconcile-operation.js";
-
-export interface PassState extends ReconcileDeps {
-  row: TransitionRow;
-  owner: string;
-  beganAt: string;
-  clock: { sinceQuietMs: number };
-  evidence: EvidenceFound;
-}
-
-const signingStatusOf: Record<ProviderStatus, SigningStatus> = {
-  draft: "STAGED",
-  staged: "STAGED",
-  sent: "SENT",
-  viewed: "VIEWED",
-  "partially-signed": "PARTIALLY_SIGNED",
-  completed: "COMPLETED",
-  declined: "DECLINED",
-  withdrawn: "VOIDED",
-  expired: "EXPIRED",
-};
-
-/** What was asked, what was seen, how old the attempt was: stands in the history beside the verdict. No references. */
-function told(pass: PassState, verdict: Verdict, settledBy?: string): object {
-  const { lookup } = pass.evidence;
-  return {
-    verdict: verdict.kind,
-    ...(settledBy === undefined ? {} : { settledBy }),
-    asked: lookup?.by ?? "record",
-    saw: lookup === undefined ? "nothing-asked" : lookup.result.kind,
-    ...(lookup?.result.kind === "found"
-      ? {
-          matches: lookup.result.matches.length,
-          statuses: lookup.result.matches.map((match) => match.status),
-          pages: lookup.result.pages,
-        }
-      : {}),
-    ...(lookup?.result.kind === "failed" ? { cause: lookup.result.cause } : {}),
-    ...(lookup === undefined ? {} : { ms: Math.round(lookup.result.ms) }),
-    sinceQuietMs: Math.round(pass.clock.sinceQuietMs),
-    openAttempts: pass.evidence.openAttempts,
-    references: pass.evidence.references.length,
-  };
-}
+import type { PassState } from "./pass-state.js";
+import { signingStatusOf } from "./signing-status.js";
+import { told } from "./told.js";
+import type { Verdict } from "./verdict.js";
 
 function input(pass: PassState, verdict: Verdict, reason: string, settledBy?: string) {
   return {
@@ -70,6 +30,7 @@ function input(pass: PassState, verdict: Verdict, reason: string, settledBy?: st
     owner: pass.owner,
     evidenceNo: pass.row.evidence_no,
     beganAt: pass.beganAt,
+    ...(pass.lookedAt === undefined ? {} : { lookedAt: pass.lookedAt }),
     quiescenceMs: pass.quiescenceMs,
     confirmations: pass.confirmations,
     spacingMs: pass.spacingMs,
@@ -89,7 +50,15 @@ export async function applyVerdict(pass: PassState, verdict: Verdict, nextLookMs
     case "confirm":
       return await applyConfirm(pass, verdict);
     case "review":
-      return await settle(pass, verdict, await conflict(pass.ledger, input(pass, verdict, verdict.reason, "review")));
+      return await applyReview(pass, verdict);
+    case "replay":
+      return await applyReplay(pass, verdict);
+    case "continue": {
+      const found = await rememberMatches(pass);
+      if (found === undefined) return await wait(pass, verdict, "newer-evidence", 0);
+      const common = { ...input(found, verdict, verdict.reason, "lookup"), draftRef: verdict.ref };
+      return await sendAgain(found, verdict, await draftContinued(pass.ledger, common), 0);
+    }
     case "closed":
       return await applyClosed(pass, verdict);
     case "absent":
@@ -97,6 +66,59 @@ export async function applyVerdict(pass: PassState, verdict: Verdict, nextLookMs
     case "wait":
       return await wait(pass, verdict, verdict.reason, Math.max(verdict.retryAfterMs ?? 0, nextLookMs()));
   }
+}
+
+/** A person needs every reference that was found: each is stored as evidence first, and the verdict made on that. */
+async function applyReview(pass: PassState, verdict: Extract<Verdict, { kind: "review" }>): Promise<string> {
+  const found = await rememberMatches(pass);
+  if (found === undefined) return await wait(pass, verdict, "newer-evidence", 0);
+  return await settle(found, verdict, await conflict(pass.ledger, input(found, verdict, verdict.reason, "review")));
+}
+
+/**
+ * Stores what the lookup found beyond what is on record. The pass goes on with the evidence number that its own writes
+ * returned; undefined where somebody else's evidence came between.
+ */
+async function rememberMatches(pass: PassState): Promise<PassState | undefined> {
+  const { lookup } = pass.evidence;
+  if (pass.row.action !== "SEND" || lookup?.result.kind !== "found") return pass;
+  const known = new Set(pass.evidence.references.map(({ ref }) => ref));
+  let evidenceNo = pass.row.evidence_no;
+  for (const match of lookup.result.matches) {
+    if (known.has(match.ref)) continue;
+    const draft = match.status === "draft" || match.status === "staged" || match.status === "discarded";
+    const recorded = await recordEvidence(pass.ledger.sql, {
+      tenantId: pass.row.tenant_id,
+      operationId: pass.row.operation_id,
+      providerRef: match.ref,
+      role: draft ? "draft" : "evidence",
+      source: "lookup",
+      actor: "reconcile-worker",
+      reason: "found-by-lookup",
+      details: { status: match.status },
+    });
+    if (recorded?.evidenceNo !== evidenceNo + 1) return undefined;
+    evidenceNo = recorded.evidenceNo;
+  }
+  return { ...pass, row: { ...pass.row, evidence_no: evidenceNo } };
+}
+
+/** The same key and bytes go out again by a submit worker's claim; counted as an attempt like every other. */
+async function applyReplay(pass: PassState, verdict: Extract<Verdict, { kind: "replay" }>): Promise<string> {
+  const planned = await replaySafe(pass.ledger, {
+    ...input(pass, verdict, verdict.reason, "review"),
+    quiescenceMs: verdict.quiescenceMs,
+    replayWithinMs: verdict.untilMs,
+  });
+  if (
+    planned.applied ||
+    planned.found?.leaseOwner !== pass.owner ||
+    planned.found.evidenceNo !== pass.row.evidence_no
+  ) {
+    return await sendAgain(pass, verdict, planned, 0);
+  }
+  // The lease of the last attempt still runs, or it waits for others: later.
+  return await wait(pass, verdict, "replay-not-yet", pass.backoff.maxMs);
 }
 
 async function applyConfirm(pass: PassState, verdict: Extract<Verdict, { kind: "confirm" }>): Promise<string> {
@@ -136,7 +158,8 @@ async function applyClosed(pass: PassState, verdict: Verdict): Promise<string> {
     const superseded = await declinedSoSuperseded(pass.ledger, common);
     if (superseded.applied) return superseded.row.state;
   }
-  const dueMs = pass.evidence.lastObservation?.kind === "not-sent" ? backoffMs(pass.row.attempt_no, pass.backoff) : 0;
+  const mayWait = pass.evidence.lastObservation?.kind === "not-sent";
+  const dueMs = mayWait ? backoffMs(pass.row.attempt_no, pass.backoff) : 0;
   return await sendAgain(pass, verdict, await declinedSoPlanned(pass.ledger, { ...common, dueMs }), dueMs);
 }
 
@@ -170,8 +193,23 @@ async function sendAgain(pass: PassState, verdict: Verdict, outcome: Outcome, du
 /** A verdict that missed while the lease is ours: newer evidence arrived, look again at once. */
 async function settle(pass: PassState, verdict: Verdict, outcome: Outcome): Promise<string> {
   if (outcome.applied) return outcome.row.state;
+  await noteStaleVerdict(pass, verdict);
   if (outcome.found?.leaseOwner !== pass.owner) return outcome.found?.state ?? "missing";
   return await wait(pass, verdict, "newer-evidence", 0);
+}
+
+/** The guard worked: a verdict made on old evidence changed nothing. */
+async function noteStaleVerdict(pass: PassState, verdict: Verdict): Promise<void> {
+  const { tenant_id: tenantId, operation_id: operationId, attempt_no: attemptNo } = pass.row;
+  pass.nearMiss?.("stale-verdict");
+  await recordNearMiss(pass.ledger, {
+    tenantId,
+    operationId,
+    kind: "stale-verdict",
+    attemptNo,
+    actor: "reconcile-worker",
+    details: { verdict: verdict.kind },
+  });
 }
 
 async function wait(pass: PassState, verdict: Verdict, reason: string, dueMs: number): Promise<string> {

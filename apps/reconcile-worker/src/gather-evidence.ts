@@ -1,14 +1,17 @@
 import type { Connection, TransitionRow } from "@countersign/ledger";
-import { getReferences, type Ledger } from "@countersign/ledger";
-import type { LookupResult, ObservationKind, SignatureProvider } from "@countersign/provider";
-import type { Capabilities, EvidenceFound, KnownReference } from "./decide.js";
+import { getReferences, type Ledger, openPayload } from "@countersign/ledger";
+import type { LookupCall, LookupResult, Match, ObservationKind, SignatureProvider } from "@countersign/provider";
+import { readsByReference } from "./capabilities.js";
+import type { EvidenceFound, KnownReference } from "./verdict.js";
 
 export interface Asking {
   ledger: Ledger;
   provider: SignatureProvider;
   connection: Connection & { credential: string };
-  /** Deadline of one lookup, all its pages, ms. */
-  deadlineMs: number;
+  /** Everything a lookup needs but the question: base URL, credential, deadline of all its pages, permits. */
+  call: LookupCall;
+  /** What one list for many has already said of this row. */
+  listed?: LookupResult;
 }
 
 const observationKinds: readonly ObservationKind[] = [
@@ -17,11 +20,12 @@ const observationKinds: readonly ObservationKind[] = [
   "refused",
   "declined",
   "conflict",
+  "not-yet",
   "not-sent",
   "ambiguous",
 ];
 
-function lastObservation(row: TransitionRow): EvidenceFound["lastObservation"] {
+export function lastObservation(row: TransitionRow): EvidenceFound["lastObservation"] {
   const stored = row.last_observation;
   if (stored === null) return undefined;
   const kind = observationKinds.find((known) => known === stored.kind);
@@ -35,36 +39,44 @@ function lastObservation(row: TransitionRow): EvidenceFound["lastObservation"] {
 const roleOf = (role: string): KnownReference["role"] =>
   role === "kept" || role === "extra" || role === "draft" ? role : "evidence";
 
-/** What this connection's lookups may prove. */
-export function capabilitiesOf(row: TransitionRow, { provider, connection }: Asking): Capabilities {
-  const { lookup } = provider.capabilities[row.action];
-  const byReference = row.action === "VOID" && lookup.byReference;
-  return {
-    canLookUp: byReference || (lookup.byMetadata && connection.metadataLookup),
-    mayProveAbsence: lookup.documented || connection.lookupVerifiedAt !== null,
-  };
-}
-
 /**
  * Asks along the strongest path there is (DESIGN §6): what is on record first, then the provider by a stored reference,
  * then by our own metadata. Asks nothing where the record of every attempt already answers.
  */
 export async function gatherEvidence(row: TransitionRow, asking: Asking): Promise<EvidenceFound> {
-  const references = (await getReferences(asking.ledger, row.tenant_id, row.operation_id)).map(
-    ({ providerRef, role, source }): KnownReference => ({ ref: providerRef, role: roleOf(role), source }),
-  );
-  const observation = lastObservation(row);
-  const known = {
+  const references =
+    row.action === "SEND"
+      ? (await getReferences(asking.ledger, row.tenant_id, row.operation_id)).map(
+          ({ providerRef, role, source }): KnownReference => ({ ref: providerRef, role: roleOf(role), source }),
+        )
+      : [];
+  const lookup = await lookUp(row, references, asking);
+  return {
     action: row.action,
     references,
     openAttempts: row.open_attempts,
     attemptNo: row.attempt_no,
     referencesSeen: row.references_seen,
-    lastObservation: observation,
+    lastObservation: lastObservation(row),
+    lookup,
     targetRef: row.target_ref ?? undefined,
+    superseded: row.superseded_by !== null,
+    stageOnly: hasOnlyDrafts(lookup?.result) && (await asksOnlyToStage(row, asking)),
   };
-  const allClosed = row.open_attempts === 0 && row.references_seen === 0 && observation?.kind !== "conflict";
-  return { ...known, lookup: allClosed ? undefined : await lookUp(row, references, asking) };
+}
+
+/** Every attempt's record says that it left nothing: the provider need not be asked. */
+export function isClosed(row: TransitionRow): boolean {
+  return row.open_attempts === 0 && row.references_seen === 0 && lastObservation(row)?.kind !== "conflict";
+}
+
+const isDraft = ({ status }: Match): boolean => status === "staged" || status === "draft";
+const hasOnlyDrafts = (result: LookupResult | undefined): boolean =>
+  result?.kind === "found" && result.matches.length > 0 && result.matches.every(isDraft);
+
+async function asksOnlyToStage(row: TransitionRow, { ledger }: Asking): Promise<boolean> {
+  const payload = await openPayload(ledger, row.tenant_id, row.operation_id);
+  return payload?.stageOnly === true;
 }
 
 async function lookUp(
@@ -72,37 +84,49 @@ async function lookUp(
   references: readonly KnownReference[],
   asking: Asking,
 ): Promise<EvidenceFound["lookup"]> {
-  const { provider, connection } = asking;
-  const { lookup } = provider.capabilities[row.action];
-  const call = { baseUrl: connection.baseUrl, credential: connection.credential, deadlineMs: asking.deadlineMs };
-  const guarded = async (work: Promise<LookupResult>): Promise<LookupResult> => {
-    try {
-      return await work;
-    } catch {
-      return { kind: "failed", cause: "adapter-threw", ms: 0 };
-    }
-  };
-  if (row.action === "VOID") {
-    if (row.target_ref === null || !lookup.byReference) return undefined;
-    return { by: "reference", result: await guarded(provider.lookup({ by: "reference", ref: row.target_ref }, call)) };
+  switch (row.action) {
+    case "SEND":
+      return isClosed(row) ? undefined : await lookUpSend(row, references, asking);
+    case "VOID":
+      return isClosed(row) ? undefined : await readTarget(row, asking);
+    case "RESEND":
+      return lastObservation(row)?.kind === "conflict" ? await readTarget(row, asking) : undefined;
+    case "FINALIZE":
+      return await readTarget(row, asking);
   }
-  const [first] = references;
+}
+
+async function lookUpSend(
+  row: TransitionRow,
+  references: readonly KnownReference[],
+  asking: Asking,
+): Promise<EvidenceFound["lookup"]> {
+  const { provider, connection, call, listed } = asking;
+  const { lookup } = provider.capabilities.SEND;
+  const [first, ...more] = references;
   // A webhook or a late answer already shows it; the lookup would only repeat that.
-  if (
-    references.length === 1 &&
-    first !== undefined &&
-    (first.source === "webhook" || first.source === "late-answer")
-  ) {
-    return undefined;
-  }
-  if (first !== undefined && lookup.byReference) {
+  const shown =
+    first !== undefined && first.role !== "draft" && (first.source === "webhook" || first.source === "late-answer");
+  if (shown && more.length === 0) return undefined;
+  if (first !== undefined && more.length === 0 && lookup.byReference) {
     return { by: "reference", result: await guarded(provider.lookup({ by: "reference", ref: first.ref }, call)) };
   }
+  if (listed !== undefined) return { by: "list", result: listed };
   if (!lookup.byMetadata || !connection.metadataLookup) return undefined;
-  return {
-    by: "metadata",
-    result: await guarded(
-      provider.lookup({ by: "metadata", tenantId: row.tenant_id, operationId: row.operation_id }, call),
-    ),
-  };
+  const query = { by: "metadata", tenantId: row.tenant_id, operationId: row.operation_id } as const;
+  return { by: "metadata", result: await guarded(provider.lookup(query, call)) };
+}
+
+async function readTarget(row: TransitionRow, { provider, call }: Asking): Promise<EvidenceFound["lookup"]> {
+  if (row.target_ref === null || !readsByReference(provider)) return undefined;
+  return { by: "reference", result: await guarded(provider.lookup({ by: "reference", ref: row.target_ref }, call)) };
+}
+
+/** An adapter that throws has looked at nothing. */
+export async function guarded(work: Promise<LookupResult>): Promise<LookupResult> {
+  try {
+    return await work;
+  } catch {
+    return { kind: "failed", cause: "adapter-threw", ms: 0 };
+  }
 }

@@ -1,21 +1,28 @@
 import { createProviders } from "@countersign/provider";
-import { loadConfig } from "@countersign/runtime";
+import { loadConfig, settingsOrExit } from "@countersign/runtime";
 import { connectionCache, handOver, runWorker } from "@countersign/worker";
 import { reconcileConfig } from "./config.js";
-import { type ReconcileDeps, reconcileOperation } from "./reconcile-operation.js";
+import type { ReconcileDeps } from "./reconcile-deps.js";
+import { reconcileOperation } from "./reconcile-operation.js";
+import { runWork } from "./run-work.js";
 
-const config = loadConfig(reconcileConfig, process.env, { name: "reconcile-worker" });
+const config = settingsOrExit(() => loadConfig(reconcileConfig, process.env, { name: "reconcile-worker" }));
 const providers = createProviders();
 
 runWorker({
   name: "reconcile-worker",
   queue: "reconcile",
   concurrency: config.RECONCILE_CONCURRENCY,
-  handler: ({ ledger, queues, logger, metrics, windows }) => {
+  handler: ({ ledger, queues, logger, metrics, windows, processId, permits, health }) => {
     const verdicts = metrics.counter({
       name: "countersign_reconcile_verdicts_total",
       help: "Reconcile passes by action, verdict and the state they left",
       labels: ["action", "verdict", "state"],
+    });
+    const nearMisses = metrics.counter({
+      name: "countersign_near_misses_total",
+      help: "Guards that worked: verdicts refused because newer evidence had arrived",
+      labels: ["kind"],
     });
     const deps: ReconcileDeps = {
       ledger,
@@ -34,10 +41,18 @@ runWorker({
       spacingMs: windows.ABSENCE_SPACING_MS,
       absenceMaxAgeMs: config.ABSENCE_MAX_AGE_MS,
       backoff: { baseMs: windows.RECONCILE_BACKOFF_MS, maxMs: windows.RECONCILE_BACKOFF_MAX_MS },
+      marginMs: windows.LEASE_MARGIN_MS,
+      pollMs: windows.POLL_MS,
+      processId,
+      permit: (connection, maxWaitMs) => permits.take(connection, maxWaitMs),
+      health,
+      circuit: { failures: windows.CIRCUIT_FAILURES, probeMs: windows.CIRCUIT_PROBE_MS },
       decided: (what) => verdicts.inc(what),
+      nearMiss: (kind) => nearMisses.inc({ kind }),
     };
     return async (job) => {
-      await reconcileOperation(deps, job.tenantId, job.subjectId);
+      if (job.kind === "work") await runWork(deps, job.tenantId, job.subjectId);
+      else await reconcileOperation(deps, job.tenantId, job.subjectId);
     };
   },
   onStop: () => providers.close(),

@@ -1,6 +1,6 @@
 import { postgresDocumentStore } from "@countersign/ledger";
 import { createProviders, HttpTransport } from "@countersign/provider";
-import { loadConfig } from "@countersign/runtime";
+import { loadConfig, settingsOrExit } from "@countersign/runtime";
 import { connectionCache, handOver, runWorker } from "@countersign/worker";
 import { cachedDocuments } from "./cached-documents.js";
 import { submitConfig } from "./config.js";
@@ -8,14 +8,16 @@ import { submitOperation } from "./submit-operation.js";
 
 const documentCacheBytes = 64 * 1024 * 1024;
 
-const { SUBMIT_CONCURRENCY: concurrency } = loadConfig(submitConfig, process.env, { name: "submit-worker" });
+const { SUBMIT_CONCURRENCY: concurrency } = settingsOrExit(() =>
+  loadConfig(submitConfig, process.env, { name: "submit-worker" }),
+);
 const providers = createProviders(new HttpTransport({ connections: concurrency }));
 
 runWorker({
   name: "submit-worker",
   queue: "submit",
   concurrency,
-  handler: ({ ledger, queues, logger, metrics, windows }) => {
+  handler: ({ ledger, queues, logger, metrics, windows, processId, permits, health }) => {
     const calls = metrics.histogram({
       name: "countersign_provider_call_seconds",
       help: "Time of one provider call, by action and what it proved",
@@ -23,7 +25,8 @@ runWorker({
     });
     const nearMisses = metrics.counter({
       name: "countersign_near_misses_total",
-      help: "Senders that woke after their lease and sent nothing",
+      help: "Guards that worked: claims lost, senders that came too late and sent nothing",
+      labels: ["kind"],
     });
     const deps = {
       ledger,
@@ -39,7 +42,13 @@ runWorker({
       marginMs: windows.LEASE_MARGIN_MS,
       observed: ({ action, outcome, ms }: { action: string; outcome: string; ms: number }) =>
         calls.observe({ action, outcome }, ms / 1000),
-      nearMiss: () => nearMisses.inc(),
+      nearMiss: (kind: string) => nearMisses.inc({ kind }),
+      processId,
+      permit: (connection: Parameters<typeof permits.take>[0], maxWaitMs: number) =>
+        permits.take(connection, maxWaitMs),
+      health,
+      pollMs: windows.POLL_MS,
+      circuitWaitMs: windows.CIRCUIT_PROBE_MS * 2,
     };
     return async (job) => {
       await submitOperation(deps, job.tenantId, job.subjectId);

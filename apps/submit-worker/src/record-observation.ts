@@ -8,6 +8,7 @@ import {
   pauseConnection,
   recordEvidence,
   refuse,
+  refuseReplay,
   sqlState,
   type TransitionInput,
   voidRefused,
@@ -27,6 +28,9 @@ interface Recording {
 
 /** Waits between tries to write a result whose commit went unanswered, ms; all inside the lease. */
 const writeAgainAfterMs = [50, 200, 1_000, 2_000, 5_000];
+
+/** How often a target that is not complete is read again, ms. */
+const defaultPollMs = 900_000;
 
 /** Nothing left this house: how long until it is tried again, by attempt. */
 const notSentBackoff = { baseMs: 500, maxMs: 60_000 };
@@ -76,16 +80,14 @@ export async function recordObservation(
 
 /** References stay in their own table: history holds codes, counts and timings. */
 function withoutReference(details: object): object {
-  return Object.fromEntries(Object.entries(details).filter(([name]) => name !== "ref"));
+  return Object.fromEntries(Object.entries(details).filter(([name]) => name !== "ref" && name !== "archivedSha256"));
 }
 
 async function record(recording: Recording): Promise<string> {
-  const { observation, row } = recording;
+  const { deps, observation, row } = recording;
   switch (observation.kind) {
     case "accepted":
-      return row.action === "SEND" || row.action === "RESEND"
-        ? confirmAccepted(recording, observation)
-        : voidAccepted(recording, observation);
+      return row.action === "VOID" ? voidAccepted(recording, observation) : confirmAccepted(recording, observation);
     case "queued":
       return unknown(recording, {
         providerRef: observation.ref,
@@ -93,20 +95,24 @@ async function record(recording: Recording): Promise<string> {
         referenceSource: "queued",
         shows: row.action === "SEND",
         raises: true,
+        doubts: true,
       });
     case "refused":
       return refused(recording);
     case "declined":
       return declined(recording, observation);
     case "conflict":
-      return unknown(recording, { raises: true });
+      return unknown(recording, { raises: true, doubts: true });
+    case "not-yet":
+      // Only read: the reconciler goes on looking and sends it again once the target is complete.
+      return unknown(recording, { closes: true, dueMs: observation.retryAfterMs ?? deps.pollMs ?? defaultPollMs });
     case "not-sent":
       return unknown(recording, {
         closes: true,
         dueMs: backoffMs(row.attempt_no, notSentBackoff),
       });
     case "ambiguous":
-      return unknown(recording, { raises: true, dueMs: observation.retryAfterMs ?? 0 });
+      return unknown(recording, { raises: true, doubts: true, dueMs: observation.retryAfterMs ?? 0 });
   }
 }
 
@@ -128,14 +134,15 @@ async function confirmAccepted(recording: Recording, accepted: Accepted): Promis
           providerRef: accepted.ref,
           referenceSource: "answer",
           basis: "proof",
-          shows: true,
+          shows: row.action === "SEND",
           reason: "accepted",
+          ...(accepted.archivedSha256 === undefined ? {} : { archivedSha256: accepted.archivedSha256 }),
           ...(row.action === "SEND" ? { signingStatus: staged ? "STAGED" : "SENT" } : {}),
         },
       ]);
     } catch (error) {
       if (sqlState(error) !== guardStates.referenceOfAnotherOperation) throw error;
-      return unknown(recording, { raises: true, reason: "reference-of-another-operation" });
+      return unknown(recording, { raises: true, doubts: true, reason: "reference-of-another-operation" });
     }
     if (outcome?.applied === true) return outcome.row.state;
     const found = outcome?.found;
@@ -150,7 +157,7 @@ async function voidAccepted(recording: Recording, accepted: Accepted): Promise<s
   const connection = await deps.connection(row.tenant_id, row.connection_id);
   const capability = deps.provider(connection.provider)?.capabilities[row.action];
   if (capability?.answerIsAuthoritative !== true || accepted.recordStatus !== "withdrawn") {
-    return unknown(recording, { raises: true, reason: "accepted-not-yet-seen" });
+    return unknown(recording, { raises: true, doubts: true, reason: "accepted-not-yet-seen" });
   }
   const [outcome] = await confirm(deps.ledger, [
     {
@@ -165,7 +172,7 @@ async function voidAccepted(recording: Recording, accepted: Accepted): Promise<s
   ]);
   return outcome?.applied === true
     ? outcome.row.state
-    : unknown(recording, { raises: true, reason: "accepted-not-yet-seen" });
+    : unknown(recording, { raises: true, doubts: true, reason: "accepted-not-yet-seen" });
 }
 
 /** Definitive for this attempt; final only if every earlier one is proven absent. */
@@ -174,11 +181,22 @@ async function refused(recording: Recording): Promise<string> {
   const input = { ...base, evidenceNo: row.evidence_no, reason: "refused" };
   const failed = await refuse(deps.ledger, input);
   if (failed.applied) return failed.row.state;
+  if (row.replaying && (await refusalProvesAbsence(recording))) {
+    const replay = await refuseReplay(deps.ledger, { ...input, reason: "replay-refused" });
+    if (replay.applied) return replay.row.state;
+  }
   if (row.action === "VOID") {
     const review = await voidRefused(deps.ledger, { ...input, reason: "void-refused" });
     if (review.applied) return review.row.state;
   }
   return unknown(recording, { closes: true, reason: "refused" });
+}
+
+/** Only where errors are known to roll back does a refused replay say that no earlier attempt was committed. */
+async function refusalProvesAbsence({ deps, row }: Recording): Promise<boolean> {
+  const connection = await deps.connection(row.tenant_id, row.connection_id);
+  const idempotency = deps.provider(connection.provider)?.capabilities[row.action].idempotency;
+  return idempotency?.kind === "keyed" && idempotency.replaySafe;
 }
 
 type Declined = Extract<Observation, { kind: "declined" }>;
@@ -230,7 +248,11 @@ async function late(recording: Recording): Promise<string> {
     ...(observation.kind === "accepted" || observation.kind === "queued" ? { providerRef: observation.ref } : {}),
     source: "late-answer",
     observation: { ...base.observation, kind: observation.kind },
-    closesAttempt: observation.kind === "refused" || observation.kind === "declined" || observation.kind === "not-sent",
+    closesAttempt:
+      observation.kind === "refused" ||
+      observation.kind === "declined" ||
+      observation.kind === "not-sent" ||
+      observation.kind === "not-yet",
     actor: "submit-worker",
     reason: "late-answer",
     details: { observation: observation.kind },

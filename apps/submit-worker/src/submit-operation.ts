@@ -7,21 +7,26 @@ import {
   type DueJob,
   findState,
   type Ledger,
+  type NearMissKind,
   type OpenedRequest,
   openApproved,
   payloadChanged,
   postpone,
   recordEvidence,
+  recordNearMiss,
   sendBeforePassed,
+  signingStatusOf,
 } from "@countersign/ledger";
 import {
   assembleBody,
   documentsOf,
   type Observation,
   type PreparedRequest,
+  type ProviderStatus,
   type SignatureProvider,
 } from "@countersign/provider";
 import type { Logger } from "@countersign/runtime";
+import { healthOf } from "@countersign/worker";
 import { type Clocks, LeaseClock } from "./lease-clock.js";
 import { preparedRequest } from "./prepared-request.js";
 import { recordObservation } from "./record-observation.js";
@@ -37,11 +42,26 @@ export interface SubmitDeps {
   leaseMs: number;
   deadlineMs: number;
   marginMs: number;
+  /** The process whose heartbeat vouches for its claims; undefined: leases alone decide. */
+  processId?: string;
+  /** Waits for the connection's next permitted call; false where that would be later than `maxWaitMs`. */
+  permit?(connection: Connection, maxWaitMs: number): Promise<boolean>;
+  /** Told what every call says of the provider. */
+  health?: {
+    note(connection: Connection, health: "up" | "down" | "nothing"): Promise<void>;
+    rateLimit(connection: Connection): (limit: { remaining: number; resetMs: number }) => void;
+  };
+  /** How often a FINALIZE reads a target that is not complete, ms. */
+  pollMs?: number;
+  /** How long a row waits when the provider's circuit is open, ms, before chance. */
+  circuitWaitMs?: number;
   clocks?: Clocks;
   /** Told of what happened, for metrics. */
   observed?(what: { action: string; outcome: string; ms: number }): void;
-  nearMiss?(): void;
+  nearMiss?(kind: NearMissKind): void;
 }
+
+type Opened = Connection & { credential: string };
 
 export type SubmitOutcome =
   | { kind: "not-claimed"; found: string }
@@ -69,6 +89,7 @@ export async function submitOperation(deps: SubmitDeps, tenantId: string, operat
       operationId,
       owner,
       leaseMs: deps.leaseMs,
+      ...(deps.processId === undefined ? {} : { process: deps.processId }),
       actor: "submit-worker",
       reason: "claimed",
       evidence: { owner },
@@ -82,7 +103,12 @@ export async function submitOperation(deps: SubmitDeps, tenantId: string, operat
 /** Zero rows: stop. What stood in the way decides only when somebody looks next. */
 async function notClaimed(deps: SubmitDeps, tenantId: string, operationId: string): Promise<SubmitOutcome> {
   const found = await findState(deps.ledger.sql, tenantId, operationId);
-  if (found?.state !== "PLANNED") return { kind: "not-claimed", found: found?.state ?? "missing" };
+  if (found?.state !== "PLANNED") {
+    // Somebody is calling at this very moment: without the claim there would have been two of us.
+    if (found?.state === "IN_FLIGHT")
+      await nearMiss(deps, { tenantId, operationId, attemptNo: found.attemptNo }, "claim-lost");
+    return { kind: "not-claimed", found: found?.state ?? "missing" };
+  }
   if (found.sendBeforePassed) {
     const moved = await sendBeforePassed(deps.ledger, {
       tenantId,
@@ -91,15 +117,30 @@ async function notClaimed(deps: SubmitDeps, tenantId: string, operationId: strin
       reason: "absence-proof-aged",
     });
     if (moved.applied) await deps.handOver([jobOf(moved.row.event_no, "reconcile", tenantId, operationId)]);
-  } else if (found.waitMs > 0 || found.held) {
-    await postpone(deps.ledger, {
-      tenantId,
-      operationId,
-      state: "PLANNED",
-      waitMs: found.held ? 60_000 : found.waitMs,
-    });
+  } else if (found.waitMs > 0 || found.held || found.circuitOpen) {
+    // By chance, so that what waited together does not come back together; a release makes it due earlier.
+    const blocked = found.held ? heldWaitMs : found.circuitOpen ? (deps.circuitWaitMs ?? heldWaitMs) : 0;
+    const waitMs = Math.max(found.waitMs, blocked * (0.5 + Math.random()));
+    await postpone(deps.ledger, { tenantId, operationId, state: "PLANNED", waitMs });
   }
   return { kind: "not-claimed", found: "PLANNED" };
+}
+
+/** How long a held row waits before somebody looks again, ms. */
+const heldWaitMs = 60_000;
+
+/** The guard worked: counted, and kept in the timeline. Best effort, since nothing went wrong. */
+async function nearMiss(
+  deps: SubmitDeps,
+  attempt: { tenantId: string; operationId: string; attemptNo: number },
+  kind: NearMissKind,
+): Promise<void> {
+  deps.nearMiss?.(kind);
+  try {
+    await recordNearMiss(deps.ledger, { ...attempt, kind, actor: "submit-worker" });
+  } catch (error) {
+    deps.logger.warn({ err: error, tenant: attempt.tenantId, operation: attempt.operationId }, "near miss not stored");
+  }
 }
 
 export const jobOf = (eventNo: number, queue: DueJob["queue"], tenantId: string, subjectId: string): DueJob => ({
@@ -136,10 +177,49 @@ class Attempt {
     const fault = await this.#compareBody(request, opened);
     if (fault === "changed") return await this.#changed("document");
     if (fault === "unreadable") return await this.#record({ kind: "not-sent", cause: "document-unreadable" }, 0);
-    if (!(await this.#stillMine())) return await this.#record({ kind: "not-sent", cause: "claim-lost" }, 0);
+    const connection = await this.#connection();
+    if (connection === undefined) return await this.#record({ kind: "not-sent", cause: "connection-unreadable" }, 0);
+    if (!(await this.#permitted(connection))) return await this.#record({ kind: "not-sent", cause: "no-permit" }, 0);
+    if (!(await this.#stillMine())) {
+      await this.#nearMiss("claim-gone");
+      return await this.#record({ kind: "not-sent", cause: "claim-gone" }, 0);
+    }
     const started = performance.now();
-    const observation = await this.#call(request);
-    return await this.#record(observation, performance.now() - started);
+    const observation = await this.#call(request, connection);
+    const ms = performance.now() - started;
+    await this.#deps.health?.note(connection, healthOf(observation));
+    if (this.#refusedToWrite) await this.#nearMiss("woke-after-lease");
+    return await this.#record(observation, ms);
+  }
+
+  async #connection(): Promise<Opened | undefined> {
+    const { tenant_id: tenantId, connection_id: connectionId, operation_id: operation } = this.#row;
+    try {
+      return await this.#deps.connection(tenantId, connectionId);
+    } catch (error) {
+      this.#deps.logger.warn({ err: error, tenant: tenantId, operation }, "connection unreadable");
+      return undefined;
+    }
+  }
+
+  /** Waits for the connection's rate, as long as the whole call still fits inside the lease. */
+  async #permitted(connection: Opened): Promise<boolean> {
+    const { permit, leaseMs, deadlineMs, marginMs, logger } = this.#deps;
+    if (permit === undefined) return true;
+    try {
+      return await permit(connection, leaseMs - this.#clock.elapsedMs() - deadlineMs - marginMs * 2);
+    } catch (error) {
+      logger.warn(
+        { err: error, tenant: this.#row.tenant_id, operation: this.#row.operation_id },
+        "no permit to be had",
+      );
+      return false;
+    }
+  }
+
+  async #nearMiss(kind: NearMissKind): Promise<void> {
+    const { tenant_id: tenantId, operation_id: operationId, attempt_no: attemptNo } = this.#row;
+    await nearMiss(this.#deps, { tenantId, operationId, attemptNo }, kind);
   }
 
   /** Stored, but no longer what was approved: nothing was sent, a person decides. */
@@ -198,11 +278,10 @@ class Attempt {
     );
   }
 
-  async #call(request: PreparedRequest): Promise<Observation> {
-    const { ledger, documents, deadlineMs } = this.#deps;
+  async #call(request: PreparedRequest, connection: Opened): Promise<Observation> {
+    const { ledger, documents } = this.#deps;
     const { tenant_id: tenantId, operation_id: operationId, attempt_no: attemptNo } = this.#row;
     try {
-      const connection = await this.#deps.connection(tenantId, this.#row.connection_id);
       const provider = this.#deps.provider(connection.provider);
       if (provider === undefined) return { kind: "not-sent", cause: "unknown-provider" };
       return await provider.submit(this.#row.action, request, {
@@ -211,9 +290,12 @@ class Attempt {
         providerKey: this.#row.provider_key,
         tenantId,
         operationId,
-        ...(this.#row.target_ref === null ? {} : { targetRef: this.#row.target_ref }),
+        ...(this.#row.target_ref === null ? {} : { targetRef: this.#row.target_ref, ...(await this.#targetStatus()) }),
+        ...(this.#row.draft_ref === null ? {} : { draftRef: this.#row.draft_ref }),
+        ...(this.#deps.health === undefined ? {} : { onRateLimit: this.#deps.health.rateLimit(connection) }),
+        archive: (bytes) => documents.put(tenantId, bytes),
         document: (digest) => documents.get(tenantId, digest),
-        deadlineMs,
+        deadlineMs: this.#deps.deadlineMs,
         mayWrite: () => this.#mayWrite(),
         reportReference: async (ref, role) => {
           await recordEvidence(ledger.sql, {
@@ -235,11 +317,21 @@ class Attempt {
     }
   }
 
+  /** What the ledger last knew of a VOID's target: a staged one is discarded. */
+  async #targetStatus(): Promise<{ targetStatus?: ProviderStatus }> {
+    if (this.#row.action !== "VOID" || this.#row.target_ref === null) return {};
+    const status = await signingStatusOf(this.#deps.ledger, {
+      tenantId: this.#row.tenant_id,
+      connectionId: this.#row.connection_id,
+      providerRef: this.#row.target_ref,
+    });
+    return status === "STAGED" ? { targetStatus: "staged" } : {};
+  }
+
   #mayWrite(): boolean {
     const may = this.#clock.mayWrite(this.#deps.deadlineMs);
     if (!may && !this.#refusedToWrite) {
       this.#refusedToWrite = true;
-      this.#deps.nearMiss?.();
     }
     return may;
   }

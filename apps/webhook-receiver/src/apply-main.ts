@@ -1,11 +1,11 @@
 import { providerByName } from "@countersign/provider";
-import { loadConfig } from "@countersign/runtime";
+import { loadConfig, settingsOrExit } from "@countersign/runtime";
 import { handOver, runWorker } from "@countersign/worker";
 import { applyHandler } from "./apply-job.js";
 import { applyConfig } from "./config.js";
 
 const name = "webhook-apply";
-const config = loadConfig(applyConfig, process.env, { name });
+const config = settingsOrExit(() => loadConfig(applyConfig, process.env, { name }));
 
 runWorker({
   name,

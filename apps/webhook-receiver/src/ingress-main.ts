@@ -1,7 +1,7 @@
 import { Ledger } from "@countersign/ledger";
 import { providerByName } from "@countersign/provider";
 import { openQueues } from "@countersign/queue";
-import { createLogger, createMetrics, loadConfig, runProcess } from "@countersign/runtime";
+import { createLogger, createMetrics, loadConfig, runProcess, settingsOrExit } from "@countersign/runtime";
 import { handOver } from "@countersign/worker";
 import { ingressConfig } from "./config.js";
 import { inboxCheck } from "./inbox-check.js";
@@ -10,7 +10,7 @@ import { ingressMetrics } from "./ingress-metrics.js";
 import { createReceiver } from "./receive.js";
 
 const name = "webhook-ingress";
-const config = loadConfig(ingressConfig, process.env, { name });
+const config = settingsOrExit(() => loadConfig(ingressConfig, process.env, { name }));
 const logger = createLogger({ name, level: config.LOG_LEVEL });
 const registry = createMetrics(name);
 const metrics = ingressMetrics(registry);

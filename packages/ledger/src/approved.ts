@@ -23,10 +23,8 @@ export async function openApproved(ledger: Ledger, row: ClaimedRow): Promise<Ope
     JSON.parse(key.open(sealed, associatedWith(row.tenant_id, row.operation_id, what)).toString());
   try {
     const stored = read(row.payload, "payload");
-    const approved = approvedOf(row, stored);
-    if (approved === undefined || !payloadHash(approved).hash.equals(row.payload_hash)) {
-      return { kind: "changed", what: "payload" };
-    }
+    const approved = approvedOf(row, stored).find((each) => payloadHash(each).hash.equals(row.payload_hash));
+    if (approved === undefined) return { kind: "changed", what: "payload" };
     const request = read(row.request, "request");
     return { kind: "intact", request, payload: approved.payload, bodyDigest: row.body_digest.toString("hex") };
   } catch (error) {
@@ -36,15 +34,47 @@ export async function openApproved(ledger: Ledger, row: ClaimedRow): Promise<Ope
   }
 }
 
-function approvedOf(row: ClaimedRow, stored: unknown): Approved | undefined {
-  const connectionId = row.connection_id;
-  if (row.action === "SEND") {
+/**
+ * A SEND's payload in the clear, for the moment of a decision; undefined where it has been erased, can't be read or is
+ * another action's.
+ */
+export async function openPayload(
+  ledger: Ledger,
+  tenantId: string,
+  operationId: string,
+): Promise<NeutralPayload | undefined> {
+  const [row] = await ledger.sql<{ payload: Buffer | null }[]>`
+    SELECT payload FROM approved_payload WHERE tenant_id = ${tenantId} AND operation_id = ${operationId}`;
+  if (row === undefined || row.payload === null) return undefined;
+  const key = await ledger.tenantKey(tenantId);
+  try {
+    const stored: unknown = JSON.parse(
+      key.open(row.payload, associatedWith(tenantId, operationId, "payload")).toString(),
+    );
     const payload = neutralPayload.safeParse(stored);
-    return payload.success ? { action: "SEND", connectionId, payload: payload.data } : undefined;
+    return payload.success ? payload.data : undefined;
+  } catch (error) {
+    if (error instanceof DecryptionError || error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * What the stored payload can have been approved as. An operation on a target was approved against the target operation
+ * or, where a decision planned it for one of several references, against that reference; both columns are frozen.
+ */
+function approvedOf(row: ClaimedRow, stored: unknown): Approved[] {
+  const connectionId = row.connection_id;
+  const { action } = row;
+  if (action === "SEND") {
+    const payload = neutralPayload.safeParse(stored);
+    return payload.success ? [{ action, connectionId, payload: payload.data }] : [];
   }
   const payload = targetPayload.safeParse(stored);
-  if (!payload.success) return undefined;
-  const target =
-    row.target_operation_id !== null ? { operationId: row.target_operation_id } : { providerRef: row.target_ref ?? "" };
-  return { action: row.action, connectionId, payload: payload.data, target };
+  if (!payload.success) return [];
+  const targets = [
+    ...(row.target_operation_id === null ? [] : [{ operationId: row.target_operation_id }]),
+    ...(row.target_ref === null ? [] : [{ providerRef: row.target_ref }]),
+  ];
+  return targets.map((target) => ({ action, connectionId, payload: payload.data, target }));
 }

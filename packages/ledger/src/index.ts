@@ -1,6 +1,8 @@
 export { openAgedTickets } from "./aged.js";
-export { type OpenedRequest, openApproved } from "./approved.js";
+export { type OpenedRequest, openApproved, openPayload } from "./approved.js";
+export { type Audited, openDuplicateTicket, orphanDrafts, readForAudit, recordAudit } from "./audit.js";
 export { type CircuitLimits, halfOpen, noteProviderDown, noteProviderUp } from "./circuit.js";
+export { type Companion, dueForLookup } from "./companions.js";
 export {
   type Connection,
   createConnection,
@@ -106,6 +108,7 @@ export {
   movesFrom,
   type SigningStatus,
   signingStatuses,
+  signingStatusOf,
 } from "./signing.js";
 export { finalStates, isFinal, isResolved, leasedStates, type State, states } from "./state.js";
 export {

@@ -26,6 +26,9 @@ export interface OperationView {
   targetOperationId: string | null;
   basis: string | null;
   cause: string | null;
+  /** Set where a FINALIZE archived the sealed document: SHA-256 in hex, under which its bytes are stored. */
+  archivedSha256: string | null;
+  doubtful: boolean;
   lastObservation: { kind?: string; cause?: string; code?: string; httpStatus?: number } | null;
   firstAttemptAt: string | null;
   requestedBy: string | null;
@@ -59,6 +62,7 @@ const view = `SELECT o.tenant_id AS "tenantId", o.operation_id AS "operationId",
   o.open_attempts AS "openAttempts", o.references_seen AS "referencesSeen", o.evidence_no AS "evidenceNo", o.event_no AS "eventNo",
   o.absence_count AS "absenceCount", o.due_at AS "dueAt", o.quiet_from AS "quietFrom", o.open_dependencies AS "openDependencies",
   o.supersedes, o.superseded_by AS "supersededBy", o.target_operation_id AS "targetOperationId", o.basis, o.cause,
+  encode(o.archived_sha256, 'hex') AS "archivedSha256", o.doubtful,
   o.last_observation AS "lastObservation", o.first_attempt_at AS "firstAttemptAt", o.requested_by AS "requestedBy",
   o.approved_by AS "approvedBy", o.created_at AS "createdAt", o.updated_at AS "updatedAt", o.finished_at AS "finishedAt",
   (SELECT COALESCE(jsonb_agg(s.status), '[]'::jsonb) FROM operation_reference r JOIN contract_signing s USING (tenant_id, connection_id, provider_ref)

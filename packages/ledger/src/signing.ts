@@ -31,6 +31,17 @@ export const movesFrom: Record<SigningStatus, readonly SigningStatus[]> = {
   EXPIRED: ["STAGED", "SENT", "VIEWED", "PARTIALLY_SIGNED"],
 };
 
+/** What the provider last said of a reference; undefined where it has said nothing. */
+export async function signingStatusOf(
+  ledger: Ledger,
+  key: { tenantId: string; connectionId: string; providerRef: string },
+): Promise<SigningStatus | undefined> {
+  const [row] = await ledger.sql<{ status: SigningStatus | null }[]>`
+    SELECT status FROM contract_signing
+    WHERE tenant_id = ${key.tenantId} AND connection_id = ${key.connectionId} AND provider_ref = ${key.providerRef}`;
+  return row?.status ?? undefined;
+}
+
 /** What zero rows meant: the same or an older story is a no-op, another end is a conflict. Pure. */
 export function explainMiss(current: SigningStatus, event: SigningStatus): "no-op" | "conflict" {
   return ends.includes(current) && ends.includes(event) && current !== event ? "conflict" : "no-op";

@@ -47,6 +47,21 @@ export function loadConfig<Shape extends ConfigShape>(
   return result.data;
 }
 
+/**
+ * For a process's `main`: runs what reads settings; where they must not start, prints every problem on one line each,
+ * without a stack trace, and exits with 2.
+ */
+export function settingsOrExit<Settings>(read: () => Settings): Settings {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const lines = error.problems.map(({ variable, problem, remedy }) => `  ${variable} ${problem}. ${remedy}.\n`);
+    process.stderr.write(`${error.message.slice(0, error.message.indexOf(":"))}:\n${lines.join("")}`);
+    process.exit(2);
+  }
+}
+
 function describe(shape: ConfigShape, set: Environment, error: z.ZodError): ConfigProblem[] {
   const variables = new Set(error.issues.map((issue) => String(issue.path[0])));
   return [...variables].map((variable) => {

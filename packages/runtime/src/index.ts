@@ -7,6 +7,7 @@ export {
   type ConfigShape,
   type Environment,
   loadConfig,
+  settingsOrExit,
 } from "./config.js";
 export {
   type Check,

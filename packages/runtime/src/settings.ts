@@ -105,6 +105,16 @@ export const windows = {
   LEASE_MARGIN_MS: ms(5_000, 0),
   /** Ceiling of the first wait between inconclusive looks. */
   RECONCILE_BACKOFF_MS: ms(2_000),
+  /** How often a worker says that it lives. */
+  HEARTBEAT_MS: integerSetting("milliseconds", { min: 50, max: 60_000, default: 1_000 }),
+  /** Silence after which a worker counts as dead: its rows are looked at then, not only when their leases end. */
+  WORKER_DEAD_MS: ms(4_000),
+  /** How often a request that is not over is read again where nothing else tells (FINALIZE before completion). */
+  POLL_MS: ms(900_000),
+  /** Calls in a row that find the provider down before only a probe calls (a count). */
+  CIRCUIT_FAILURES: integerSetting("calls", { min: 1, max: 1_000, default: 5 }),
+  /** Pause before a probe of a provider that is down; doubled up to ten times this. */
+  CIRCUIT_PROBE_MS: ms(3_000),
   /** Ceiling of every later wait between inconclusive looks. */
   RECONCILE_BACKOFF_MAX_MS: ms(300_000),
 } as const;
@@ -139,6 +149,13 @@ export function checkWindows(
       variable: "LEASE_MS",
       problem: `must be more than ${lease}: PROVIDER_TIMEOUT_MS + LEASE_MARGIN_MS`,
       remedy: "Raise LEASE_MS, or lower PROVIDER_TIMEOUT_MS",
+    });
+  }
+  if (values.WORKER_DEAD_MS < values.HEARTBEAT_MS * 3) {
+    problems.push({
+      variable: "WORKER_DEAD_MS",
+      problem: `must be at least ${values.HEARTBEAT_MS * 3}: three times HEARTBEAT_MS`,
+      remedy: "Raise WORKER_DEAD_MS, or lower HEARTBEAT_MS",
     });
   }
   if (values.RECONCILE_BACKOFF_MAX_MS < values.RECONCILE_BACKOFF_MS) {

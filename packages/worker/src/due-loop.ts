@@ -2,11 +2,14 @@ import {
   type DueJob,
   type Ledger,
   makeDueAgain,
+  openAgedTickets,
   raiseGeneration,
   reportPoisoned,
+  sweepDeadWorkers,
   sweepExpiredLeases,
   visitDueInbox,
   visitDueOperations,
+  visitDueWork,
 } from "@countersign/ledger";
 import { dispatch, jobsAlive, type Queues } from "@countersign/queue";
 import type { Logger } from "@countersign/runtime";
@@ -20,6 +23,11 @@ export interface DueLoopOptions {
   sweepMs: number;
   /** How far a visited row's next visit lies ahead, ms: insurance against a lost job. */
   redispatchMs: number;
+  /**
+   * Silence after which another worker counts as dead, ms; undefined: leases alone decide. `heardMs` says for how long
+   * this process's own heartbeats have been getting through: after an outage of the database everybody looks dead.
+   */
+  dead?: { afterMs: number; heardMs(): number };
   /** Rows per pass and kind. */
   batch?: number;
   /** Hand-overs without a transition after which a person is asked. */
@@ -45,9 +53,14 @@ export async function visitDue(options: DueLoopOptions): Promise<DuePass> {
   const { ledger, queues, redispatchMs } = options;
   const batch = options.batch ?? defaults.batch;
   const swept = await sweepExpiredLeases(ledger, batch, redispatchMs);
+  const { dead } = options;
+  if (dead !== undefined && dead.heardMs() > dead.afterMs) {
+    swept.push(...(await sweepDeadWorkers(ledger, batch, redispatchMs, dead.afterMs)));
+  }
   const due = [
     ...(await visitDueOperations(ledger, batch, redispatchMs)),
     ...(await visitDueInbox(ledger, batch, redispatchMs)),
+    ...(await visitDueWork(ledger, batch, redispatchMs)),
   ];
   const pass = { swept: swept.length, handedOver: 0, alive: 0, failed: 0 };
   if (swept.length + due.length === 0) return pass;
@@ -81,6 +94,9 @@ async function reportTheStuck(options: DueLoopOptions, jobs: readonly DueJob[]):
   }
 }
 
+/** How often ages are looked at, ms: their thresholds are minutes. */
+const agesEveryMs = 15_000;
+
 export interface DueLoop {
   /** Time since a pass last ended well, ms. */
   idleMs(): number;
@@ -92,6 +108,7 @@ export interface DueLoop {
 export function startDueLoop(options: DueLoopOptions): DueLoop {
   let stopped = false;
   let lastGood = performance.now();
+  let agesAt = performance.now() + Math.random() * agesEveryMs;
   let failing = false;
   let wake: (() => void) | undefined;
   const pause = (): Promise<void> =>
@@ -108,6 +125,10 @@ export function startDueLoop(options: DueLoopOptions): DueLoop {
       try {
         const pass = await visitDue(options);
         options.onPass?.(pass);
+        if (performance.now() >= agesAt) {
+          agesAt = performance.now() + agesEveryMs;
+          await openAgedTickets(options.ledger);
+        }
         full = pass.handedOver >= (options.batch ?? defaults.batch);
         lastGood = performance.now();
         failing = false;

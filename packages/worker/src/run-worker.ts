@@ -23,11 +23,14 @@ import {
   type Metrics,
   newId,
   runProcess,
+  settingsOrExit,
   startHealthServer,
   type Windows,
   windows,
 } from "@countersign/runtime";
 import { type DueLoop, startDueLoop } from "./due-loop.js";
+import { Permits } from "./permits.js";
+import { ProviderHealth } from "./provider-health.js";
 
 /** What every worker process reads from its environment. */
 export const workerConfig = {
@@ -35,7 +38,6 @@ export const workerConfig = {
   ...windows,
   DATABASE_POOL: integerSetting("connections", { min: 1, max: 200, default: 10 }),
   GRACE_MS: integerSetting("milliseconds", { min: 100, max: 600_000, default: 40_000 }),
-  HEARTBEAT_MS: integerSetting("milliseconds", { min: 100, max: 60_000, default: 2_000 }),
 } as const;
 
 /** The parts that a handler works with. */
@@ -45,6 +47,10 @@ export interface WorkerParts {
   logger: Logger;
   metrics: Metrics;
   windows: Windows;
+  /** Stands on every claim, so that this process's heartbeat vouches for its leases. */
+  processId: string;
+  permits: Permits;
+  health: ProviderHealth;
 }
 
 export interface WorkerProcess {
@@ -100,8 +106,11 @@ class Running {
  * that takes nothing new, finishes what is in flight and exits.
  */
 export function runWorker(options: WorkerProcess): void {
-  const config = loadConfig(workerConfig, process.env, { name: options.name });
-  checkWindows(config, { name: options.name });
+  const config = settingsOrExit(() => {
+    const settings = loadConfig(workerConfig, process.env, { name: options.name });
+    checkWindows(settings, { name: options.name });
+    return settings;
+  });
   const logger = createLogger({ name: options.name, level: config.LOG_LEVEL });
   const metrics = createMetrics(options.name);
   const jobs = metrics.counter({
@@ -134,7 +143,23 @@ export function runWorker(options: WorkerProcess): void {
     start: async () => {
       await queues.ready(5_000);
       if (config.REDIS_URL !== undefined) await checkPolicy(config.REDIS_URL, config, logger);
-      const parts: WorkerParts = { ledger, queues, logger, metrics, windows: config };
+      const parts: WorkerParts = {
+        ledger,
+        queues,
+        logger,
+        metrics,
+        windows: config,
+        processId: identity.processId,
+        permits: new Permits(ledger),
+        health: new ProviderHealth(
+          ledger,
+          { failures: config.CIRCUIT_FAILURES, probeMs: config.CIRCUIT_PROBE_MS },
+          logger,
+        ),
+      };
+      // Before the first claim: a process that dies in its first second must be missed, too.
+      const heart = await startHeartbeat(ledger, identity, config.HEARTBEAT_MS, logger);
+      running.heartbeat = heart.timer;
       running.worker = await createWorker({
         queues,
         queue: options.queue,
@@ -143,8 +168,12 @@ export function runWorker(options: WorkerProcess): void {
         logger,
         onFinished: (outcome) => jobs.inc({ queue: options.queue, outcome }),
       });
-      running.loop = startDueLoop({ ...parts, sweepMs: config.SWEEP_MS, redispatchMs: config.REDISPATCH_MS });
-      running.heartbeat = startHeartbeat(ledger, identity, config.HEARTBEAT_MS, logger);
+      running.loop = startDueLoop({
+        ...parts,
+        sweepMs: config.SWEEP_MS,
+        redispatchMs: config.REDISPATCH_MS,
+        dead: { afterMs: config.WORKER_DEAD_MS, heardMs: heart.heardMs },
+      });
       running.health = await startHealthServer({
         host: config.HOST,
         port: config.PORT,
@@ -178,21 +207,38 @@ async function checkPolicy(
   if (verdict !== "ok") logger.warn({ policy: verdict }, "redis eviction policy");
 }
 
-function startHeartbeat(ledger: Ledger, identity: ProcessIdentity, everyMs: number, logger: Logger): NodeJS.Timeout {
+interface Heartbeat {
+  timer: NodeJS.Timeout;
+  /** For how long, ms, every heartbeat has got through in time. */
+  heardMs(): number;
+}
+
+/** Registers the process, then says that it lives. A gap begins the count of `heardMs` anew. */
+async function startHeartbeat(
+  ledger: Ledger,
+  identity: ProcessIdentity,
+  everyMs: number,
+  logger: Logger,
+): Promise<Heartbeat> {
+  await beat(ledger, identity);
   let failing = false;
-  const once = (): void => {
-    beat(ledger, identity).then(
-      () => {
-        failing = false;
-      },
-      (error: unknown) => {
-        if (!failing) logger.warn({ err: error }, "heartbeat failed");
-        failing = true;
-      },
-    );
+  let last = performance.now();
+  let since = last;
+  const once = async (): Promise<void> => {
+    try {
+      await beat(ledger, identity);
+      failing = false;
+      const now = performance.now();
+      if (now - last > everyMs * 3) since = now;
+      last = now;
+    } catch (error) {
+      if (!failing) logger.warn({ err: error }, "heartbeat failed");
+      failing = true;
+      since = performance.now();
+    }
   };
-  once();
-  return setInterval(once, everyMs);
+  const timer = setInterval(() => void once(), everyMs);
+  return { timer, heardMs: () => (performance.now() - last > everyMs * 3 ? 0 : performance.now() - since) };
 }
 
 /** Progress, not a ping: it can claim, it has taken from its queue, and its due loop goes round. */

@@ -1,0 +1,40 @@
+import { randomUUID } from "node:crypto";
+import { claimWork, finishWork, postponeWork, type WorkItem } from "@countersign/ledger";
+import { actByPolicy } from "./act-by-policy.js";
+import { auditOperation } from "./audit-operation.js";
+import { probeConnection } from "./probe-connection.js";
+import type { ReconcileDeps } from "./reconcile-deps.js";
+
+/** What a work item came to: done (it was deleted with its result), or to be done later. */
+export type WorkEnd = { kind: "done"; what: string } | { kind: "later"; delayMs: number; what: string };
+export type WorkOutcome = WorkEnd | { kind: "not-claimed" };
+
+/** Longest wait between two tries of a work item, ms. */
+const longestDelayMs = 3_600_000;
+
+/**
+ * Runs one work item under its lease. Its end deletes it in the transaction of its result, so that one that died half-way
+ * is simply done again.
+ */
+export async function runWork(deps: ReconcileDeps, tenantId: string, workItemId: string): Promise<WorkOutcome> {
+  const item = await claimWork(deps.ledger, tenantId, workItemId, randomUUID(), deps.leaseMs);
+  if (item === undefined) return { kind: "not-claimed" };
+  const end = await run(deps, item);
+  if (end.kind === "later") await postponeWork(deps.ledger.sql, item, Math.min(end.delayMs, longestDelayMs));
+  deps.logger.info({ tenant: tenantId, kind: item.kind, outcome: end.what }, "work item run");
+  return end;
+}
+
+async function run(deps: ReconcileDeps, item: WorkItem): Promise<WorkEnd> {
+  switch (item.kind) {
+    case "audit":
+      return await auditOperation(deps, item);
+    case "probe":
+      return await probeConnection(deps, item);
+    case "policy":
+      return await actByPolicy(deps, item);
+    case "poll":
+      await finishWork(deps.ledger.sql, item);
+      return { kind: "done", what: "nothing-to-poll" };
+  }
+}
