@@ -17,7 +17,7 @@ export type Observation =
       archivedBytes?: number;
     }
   /** Taken, not yet done: UNKNOWN with a reference, settled by looking. */
-  | { kind: "queued"; ref: string; httpStatus: number }
+  | { kind: "queued"; ref: string; recordStatus?: ProviderStatus; httpStatus: number }
   /** Definitive refusal of this attempt: allow-listed status *and* machine code in the provider's own error form. */
   | { kind: "refused"; code: string; httpStatus: number }
   /** Declined for now (429, 401, plan or quota): allow-listed status and machine code. */

@@ -1,6 +1,7 @@
 import { type AssembledBody, AssemblyError, assembleBody, documentsOf } from "./assemble.js";
 import type { CallOutcome, HttpTransport } from "./http-call.js";
 import type { CallContext, PreparedRequest } from "./port.js";
+import { rateLimitOf } from "./rate-limit.js";
 import { usableReference } from "./reference.js";
 
 /** How a provider takes its credential. */
@@ -26,7 +27,7 @@ export async function submitRequest(
   if (key === undefined) return { kind: "nothing-written", cause: "bad-provider-key" };
   const body = await assembled(request, call);
   if (typeof body === "string") return { kind: "nothing-written", cause: body };
-  return transport.send({
+  const outcome = await transport.send({
     method: request.method,
     baseUrl: call.baseUrl,
     path,
@@ -41,6 +42,35 @@ export async function submitRequest(
     mayWrite: () => call.mayWrite(),
     ...(call.signal === undefined ? {} : { signal: call.signal }),
   });
+  tellRateLimit(outcome, call);
+  return outcome;
+}
+
+/** A further call of the same attempt: only with a permit of its own. */
+export async function submitFurther(
+  transport: HttpTransport,
+  request: PreparedRequest,
+  call: CallContext,
+  authorize: Authorize,
+): Promise<CallOutcome> {
+  if (!(await permitted(call))) return { kind: "nothing-written", cause: "no-permit" };
+  return await submitRequest(transport, request, call, authorize);
+}
+
+/** May one more call be made over this connection? A permit that can't be had is none. */
+export async function permitted(call: Pick<CallContext, "permit">): Promise<boolean> {
+  try {
+    return call.permit === undefined || (await call.permit());
+  } catch {
+    return false;
+  }
+}
+
+/** Hands on what an answer says of the provider's own rate. */
+export function tellRateLimit(outcome: CallOutcome, call: Pick<CallContext, "onRateLimit">): void {
+  if (outcome.kind !== "response" || call.onRateLimit === undefined) return;
+  const limit = rateLimitOf(outcome.headers, outcome.receivedAtMs);
+  if (limit !== undefined) call.onRateLimit(limit);
 }
 
 function pathOf(request: PreparedRequest, targetRef: string | undefined): string | undefined {

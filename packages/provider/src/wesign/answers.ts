@@ -1,6 +1,6 @@
 import type { Action } from "@countersign/runtime";
 import type { AnswerRow, ReadAccepted } from "../classify.js";
-import type { Observation, ProviderStatus, RequestIds } from "../port.js";
+import type { ActionCapability, Observation, ProviderStatus, RequestIds } from "../port.js";
 import { usableReference } from "../reference.js";
 import { isJsonObject, type JsonObject } from "../strict-json.js";
 
@@ -81,6 +81,7 @@ const statuses = new Map<unknown, ProviderStatus>([
   ["declined", "declined"],
   ["withdrawn", "withdrawn"],
   ["expired", "expired"],
+  ["discarded", "discarded"],
 ]);
 
 /** The provider's word for a request's status in ours; undefined for a word we do not know. */
@@ -97,6 +98,15 @@ export function ownIds(record: JsonObject): { operationId?: string; tenantId?: s
     ...(typeof metadata.tenant === "string" ? { tenantId: metadata.tenant } : {}),
   };
 }
+
+/** The same rows as words, for printing what an adapter relies on. */
+export const answersInWords = (rows: readonly AnswerRow[]): NonNullable<ActionCapability["answers"]> =>
+  rows.map(({ status, code, verdict, assumed }) => ({
+    status,
+    code,
+    means: verdict.kind === "declined" ? `declined (${verdict.reason})` : verdict.kind,
+    assumed: assumed === true,
+  }));
 
 /** Reads the 2xx of a SEND. A record that names another operation or tenant is not an answer to ours. */
 export function sendAccepted(ids: RequestIds, stageOnly: boolean): ReadAccepted {
@@ -116,7 +126,7 @@ export function sendAccepted(ids: RequestIds, stageOnly: boolean): ReadAccepted 
     const mailed = recordStatus !== "staged" && recordStatus !== "draft";
     // A word we don't know may mean "not yet": the reference counts, the rest is looked up. So does an unasked staging.
     if (body.status !== undefined && recordStatus === undefined) return { kind: "queued", ref, httpStatus };
-    if (!mailed && !stageOnly) return { kind: "queued", ref, httpStatus };
+    if (!mailed && !stageOnly) return { kind: "queued", ref, httpStatus, recordStatus };
     const accepted: Observation = { kind: "accepted", ref, httpStatus };
     if (recordStatus !== undefined) accepted.recordStatus = recordStatus;
     if (headers["idempotent-replayed"] === "true") accepted.replayed = true;

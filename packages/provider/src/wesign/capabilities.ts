@@ -1,15 +1,18 @@
 import type { Action } from "@countersign/runtime";
 import type { ActionCapability } from "../port.js";
+import { answersInWords, weSignAnswers } from "./answers.js";
 
 const reference = { source: "WeSign API documentation, page “Idempotency” (seeds/002)", checkedOn: "2026-11-30" };
 
 const lookup: ActionCapability["lookup"] = {
   byReference: true,
   byMetadata: true,
+  many: true,
   documented: false,
   consistencyLagMs: 10_000,
   note:
-    "Assumed: GET /v1/signing-requests/{id}, and GET /v1/signing-requests?metadata[operation_id]=… paged by cursor. " +
+    "Assumed: GET /v1/signing-requests/{id}, and GET /v1/signing-requests?metadata[operation_id]=… or ?created_after=… " +
+    "paged by cursor. " +
     "The reference names neither (it says that the first webhook carries our metadata): it may confirm, and proves " +
     "absence only after the connection has been verified. The lag is an assumption, too.",
 };
@@ -29,12 +32,18 @@ export const weSignCapabilities: Record<Action, ActionCapability> = {
       staleLockMs: 60_000,
       changedBody: "422 idempotency_key_reuse, compared before the lock",
       replaySafe: false,
+      replayRisk: "error-may-release-a-committed-request",
       note:
         "Read by POST /v1/signing-requests and POST /v1/templates/{id}/instantiate. Only a 2xx is cached and any error " +
         "releases the key; that an error leaves nothing behind, and that key and request commit together, is not " +
         "documented. After 60 s a retry takes the lock over while a slow first call may still run.",
     },
     webhookEvidence: true,
+    secondStep: {
+      repeatAnswer: "200 with already_confirmed: true",
+      note: "POST /v1/documents/{id}/confirm mails a staged document; a repeat sends nothing.",
+    },
+    answers: answersInWords(weSignAnswers.SEND),
     answerIsAuthoritative: false,
   },
   VOID: {
@@ -43,8 +52,12 @@ export const weSignCapabilities: Record<Action, ActionCapability> = {
     idempotency: {
       kind: "natural",
       repeatAnswer: "409 invalid_state",
-      note: "POST …/withdraw reads no key; a repeat changes nothing. There is no conditional withdraw.",
+      note:
+        "POST …/withdraw reads no key; a repeat changes nothing. There is no conditional withdraw: a signer may be faster. " +
+        "Of a staged document POST /v1/documents/{id}/discard, whose repeat answers already_discarded, or 404 where a " +
+        "file-only one is gone.",
     },
+    answers: answersInWords(weSignAnswers.VOID),
     webhookEvidence: true,
     // The reference does not describe the body of a withdraw's 2xx; the target is looked at instead.
     answerIsAuthoritative: false,
@@ -57,16 +70,23 @@ export const weSignCapabilities: Record<Action, ActionCapability> = {
       ...lookup,
       byReference: false,
       byMetadata: false,
+      many: false,
       note: "No lookup shows a reminder: no proof is possible.",
     },
+    answers: answersInWords(weSignAnswers.RESEND),
     webhookEvidence: false,
     answerIsAuthoritative: false,
   },
   FINALIZE: {
     ...common,
-    supported: false,
-    idempotency: { kind: "natural", repeatAnswer: "200 with the same record", note: "A GET; not supported yet." },
+    supported: true,
+    idempotency: {
+      kind: "natural",
+      repeatAnswer: "200 with the same record",
+      note: "Two reads: the completed request, then GET …/document (assumed). Nothing is changed, so it may be repeated.",
+    },
+    answers: answersInWords(weSignAnswers.FINALIZE),
     webhookEvidence: true,
-    answerIsAuthoritative: false,
+    answerIsAuthoritative: true,
   },
 };

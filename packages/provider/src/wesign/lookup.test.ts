@@ -142,3 +142,62 @@ describe("by reference", () => {
     });
   });
 });
+
+describe("one list for many", () => {
+  const many = (baseUrl: string, operationIds: string[]) =>
+    wesign.lookupMany(
+      { tenantId: "acme", operationIds, createdAfter: new Date("2026-11-30T12:00:00Z") },
+      { baseUrl, credential: "wsk_test", deadlineMs: 5_000 },
+    );
+
+  it("is followed to its last page and shared out; another tenant's and another operation's items are nobody's", async () => {
+    const pages: Record<string, unknown> = {
+      "": list([item("sr_1"), item("sr_2", { ...own, tenant: "bravo" })], "a"),
+      a: list([item("sr_3", { operation_id: "op-2", tenant: "acme" }, "viewed"), item("sr_4", {}), item("sr_1")]),
+    };
+    const { asked, call } = await provider((url) => pages[url.searchParams.get("cursor") ?? ""]);
+    const result = await many(call.baseUrl, ["op-1", "op-2", "op-3"]);
+    expect(result).toMatchObject({ kind: "found", pages: 2, items: 5 });
+    expect(
+      result.kind === "found" && [...result.matches].map(([id, found]) => [id, found.map(({ ref }) => ref)]),
+    ).toEqual([
+      ["op-1", ["sr_1"]],
+      ["op-2", ["sr_3"]],
+      ["op-3", []],
+    ]);
+    expect(Object.fromEntries(asked[0]?.searchParams ?? [])).toEqual({
+      created_after: "2026-11-30T12:00:00.000Z",
+      limit: "100",
+    });
+  });
+
+  it.each([
+    ["an item leaves its metadata out", list([{ id: "sr_1", status: "sent" }]), "item-without-metadata"],
+    ["a page names no next one", { data: [], has_more: true }, "no-next-cursor"],
+    ["the cursor comes back", list([], "same"), "repeated-cursor"],
+  ])("proves nothing where %s", async (_name, body, cause) => {
+    const { call } = await provider(() => body);
+    expect(await many(call.baseUrl, ["op-1"])).toMatchObject({ kind: "failed", cause });
+  });
+});
+
+it("every page needs its permit, and the provider's own rate is handed on", async () => {
+  const { call, asked } = await provider((url) => (url.searchParams.has("cursor") ? list([]) : list([], "a")), 200, {
+    "ratelimit-remaining": "0",
+    "ratelimit-reset": "7",
+  });
+  let permits = 1;
+  const limits: unknown[] = [];
+  const query = { by: "metadata", tenantId: "acme", operationId: "op-1" } as const;
+  const result = await wesign.lookup(query, {
+    ...call,
+    permit: async () => {
+      permits -= 1;
+      return permits >= 0;
+    },
+    onRateLimit: (limit) => limits.push(limit),
+  });
+  expect(result).toMatchObject({ kind: "failed", cause: "no-permit" });
+  expect(asked).toHaveLength(1);
+  expect(limits).toEqual([{ remaining: 0, resetMs: 7_000 }]);
+});

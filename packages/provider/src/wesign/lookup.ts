@@ -1,9 +1,17 @@
 import { classify } from "../classify.js";
 import type { HttpTransport } from "../http-call.js";
-import type { LookupCall, LookupQuery, LookupResult, Match, Observation } from "../port.js";
+import type {
+  LookupCall,
+  LookupManyQuery,
+  LookupManyResult,
+  LookupQuery,
+  LookupResult,
+  Match,
+  Observation,
+} from "../port.js";
 import { usableReference } from "../reference.js";
 import { isJsonObject, type JsonObject } from "../strict-json.js";
-import { bearer } from "../submit-request.js";
+import { bearer, permitted, tellRateLimit } from "../submit-request.js";
 import { ownIds, weSignAnswers, weSignStatus } from "./answers.js";
 
 const PAGE_LIMIT = 100;
@@ -50,34 +58,84 @@ async function byReference(ref: string, read: Read): Promise<Untimed> {
 
 async function byMetadata(query: MetadataQuery, read: Read): Promise<Untimed> {
   const matches = new Map<string, Match>();
-  const seen = new Set<string>();
   let others = 0;
+  const filter = { "metadata[operation_id]": query.operationId };
+  const walked = await walk(read, filter, query.createdAfter, (item) => {
+    const match = ownMatch(item, query);
+    if (match === "other") others += 1;
+    else if ("cause" in match) return match;
+    else matches.set(match.ref, match);
+    return undefined;
+  });
+  if ("cause" in walked) return failed(walked);
+  const noted = others === 0 ? {} : { otherItems: others };
+  return { kind: "found", matches: [...matches.values()], pages: walked.pages, ...noted };
+}
+
+/**
+ * Everything made since a moment, walked to its last page, shared out among the operations that were asked for. An item
+ * that doesn't carry its metadata makes the whole walk prove nothing. Never rejects.
+ */
+export async function weSignLookupMany(
+  transport: HttpTransport,
+  query: LookupManyQuery,
+  call: LookupCall,
+): Promise<LookupManyResult> {
+  const startedAt = performance.now();
+  const read = (path: string) => get(transport, path, call, call.deadlineMs - (performance.now() - startedAt));
+  const matches = new Map<string, Match[]>(query.operationIds.map((id) => [id, []]));
+  let items = 0;
+  const walked = await walk(read, {}, query.createdAfter, (item) => {
+    items += 1;
+    if (!isJsonObject(item)) return { cause: "unexpected-list-shape" };
+    if (!("metadata" in item)) return { cause: "item-without-metadata" };
+    const { operationId, tenantId } = ownIds(item);
+    const mine = operationId === undefined || tenantId !== query.tenantId ? undefined : matches.get(operationId);
+    if (mine === undefined) return undefined;
+    const match = matchOf(item);
+    if ("cause" in match) return match;
+    if (!mine.some(({ ref }) => ref === match.ref)) mine.push(match);
+    return undefined;
+  });
+  const ms = Math.round(performance.now() - startedAt);
+  return "cause" in walked
+    ? { kind: "failed", ...walked, ms }
+    : { kind: "found", matches, pages: walked.pages, items, ms };
+}
+
+/** Follows a list to its last page; what `take` objects to ends the walk, since then it proves nothing. */
+async function walk(
+  read: Read,
+  filter: Readonly<Record<string, string>>,
+  createdAfter: Date | undefined,
+  take: (item: unknown) => Failure | undefined,
+): Promise<{ pages: number } | Failure> {
+  const seen = new Set<string>();
   let cursor: string | undefined;
   for (let pages = 1; pages <= MAX_PAGES; pages += 1) {
-    const answer = await read(listPath(query, cursor));
-    if ("observation" in answer) return failed(failureOf(answer.observation));
+    const answer = await read(listPath(filter, createdAfter, cursor));
+    if ("observation" in answer) return failureOf(answer.observation);
     const page = pageOf(answer.record);
-    if ("cause" in page) return failed(page);
+    if ("cause" in page) return page;
     for (const item of page.items) {
-      const match = ownMatch(item, query);
-      if (match === "other") others += 1;
-      else if ("cause" in match) return failed(match);
-      else matches.set(match.ref, match);
+      const objection = take(item);
+      if (objection !== undefined) return objection;
     }
-    if (page.next === undefined) {
-      const noted = others === 0 ? {} : { otherItems: others };
-      return { kind: "found", matches: [...matches.values()], pages, ...noted };
-    }
-    if (seen.has(page.next)) return failed({ cause: "repeated-cursor" });
+    if (page.next === undefined) return { pages };
+    if (seen.has(page.next)) return { cause: "repeated-cursor" };
     seen.add(page.next);
     cursor = page.next;
   }
-  return failed({ cause: "too-many-pages" });
+  return { cause: "too-many-pages" };
 }
 
-function listPath(query: MetadataQuery, cursor: string | undefined): string {
-  const search = new URLSearchParams({ "metadata[operation_id]": query.operationId });
-  if (query.createdAfter !== undefined) search.set("created_after", query.createdAfter.toISOString());
+function listPath(
+  filter: Readonly<Record<string, string>>,
+  createdAfter: Date | undefined,
+  cursor: string | undefined,
+): string {
+  const search = new URLSearchParams(filter);
+  if (createdAfter !== undefined) search.set("created_after", createdAfter.toISOString());
   search.set("limit", String(PAGE_LIMIT));
   if (cursor !== undefined) search.set("cursor", cursor);
   return `/v1/signing-requests?${search}`;
@@ -108,6 +166,7 @@ function matchOf(record: JsonObject): Match | Failure {
 
 async function get(transport: HttpTransport, path: string, call: LookupCall, deadlineMs: number): Promise<Answer> {
   if (deadlineMs <= 0) return { observation: { kind: "not-sent", cause: "deadline" } };
+  if (!(await permitted(call))) return { observation: { kind: "not-sent", cause: "no-permit" } };
   const outcome = await transport.send({
     method: "GET",
     baseUrl: call.baseUrl,
@@ -118,6 +177,7 @@ async function get(transport: HttpTransport, path: string, call: LookupCall, dea
     ...(call.signal === undefined ? {} : { signal: call.signal }),
     maxResponseBytes: 4 * 1024 * 1024,
   });
+  tellRateLimit(outcome, call);
   let record: JsonObject | undefined;
   const observation = classify(outcome, weSignAnswers.FINALIZE, (httpStatus, body) => {
     if (httpStatus === 200) record = body;

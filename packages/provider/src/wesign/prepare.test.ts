@@ -107,9 +107,8 @@ describe("what cannot be sent is refused by the field's name, never dropped", ()
     expect(prepareSend(payloadOf(more), ids)).toMatchObject({ refused: true, field });
   });
 
-  it("a message with VOID, and FINALIZE", () => {
+  it("a message with VOID", () => {
     expect(prepareOnTarget("VOID", { schemaVersion: 1, message: "x" })).toMatchObject({ field: "message" });
-    expect(prepareOnTarget("FINALIZE", { schemaVersion: 1 })).toMatchObject({ field: "action" });
   });
 });
 

@@ -2,6 +2,7 @@ import type { Action, NeutralPayload, TargetPayload } from "@countersign/runtime
 import { boundaryFor } from "../assemble.js";
 import type { PreparedRequest, Refusal, RequestIds, RequestPart } from "../port.js";
 import { usableReference } from "../reference.js";
+import { recordRequest } from "./record.js";
 
 const IDEMPOTENCY_HEADER = "Idempotency-Key";
 const DEFAULT_FILE_NAME = "document.pdf";
@@ -17,7 +18,7 @@ export function prepareSend(payload: NeutralPayload, ids: RequestIds): PreparedR
   return payload.template === undefined ? fileSend(payload, ids) : templateSend(payload, payload.template, ids);
 }
 
-/** The request of VOID and RESEND; `{target_ref}` is filled in when it is sent. Neither endpoint reads a key or a body. */
+/** The request of VOID, RESEND and FINALIZE (which only reads); `{target_ref}` is filled in when it is sent. Neither endpoint reads a key or a body. */
 export function prepareOnTarget(action: Exclude<Action, "SEND">, payload: TargetPayload): PreparedRequest | Refusal {
   if (payload.message !== undefined) return refused("message", "this provider's endpoint takes no message");
   switch (action) {
@@ -26,7 +27,7 @@ export function prepareOnTarget(action: Exclude<Action, "SEND">, payload: Target
     case "RESEND":
       return { method: "POST", path: "/v1/signing-requests/{target_ref}/remind", body: { kind: "none" } };
     case "FINALIZE":
-      return refused("action", "FINALIZE is not supported for this provider yet");
+      return recordRequest;
   }
 }
 

@@ -107,7 +107,6 @@ describe("what must not be sent is not sent", () => {
     ["no-target-reference", "VOID", withdraw, {}],
     ["no-target-reference", "VOID", withdraw, { targetRef: ".." }],
     ["write-not-allowed", "SEND", send, { mayWrite: () => false }],
-    ["action-not-supported", "FINALIZE", withdraw, { targetRef: "sr_1" }],
     ["UND_ERR_INVALID_ARG", "SEND", send, { credential: "a\r\nx: y" }],
   ] as const)("%s (%s)", async (cause, action, request, more) => {
     const server = await rawServer((socket) => socket.end());
@@ -126,14 +125,6 @@ describe("what must not be sent is not sent", () => {
 
 describe("a staged answer", () => {
   const staged = '{"id":"sr_1","document_id":"doc_1","status":"staged"}';
-
-  it("that nobody asked for is queued, and its draft is reported before the call returns", async () => {
-    const { baseUrl } = await provider(201, staged);
-    const { call, reported } = callContext(baseUrl);
-    const request = prepared(wesign.prepare("SEND", payloadOf(staging), ids));
-    expect(await wesign.submit("SEND", request, call)).toEqual({ kind: "queued", ref: "sr_1", httpStatus: 201 });
-    expect(reported).toEqual([["sr_1", "draft"]]);
-  });
 
   it("keeps its reference when reporting it fails", async () => {
     const { baseUrl } = await provider(201, staged);

@@ -4,6 +4,8 @@ import type { HttpTransport } from "../http-call.js";
 import type {
   CallContext,
   LookupCall,
+  LookupManyQuery,
+  LookupManyResult,
   LookupQuery,
   LookupResult,
   Observation,
@@ -18,8 +20,11 @@ import { verifyElchi } from "../webhooks/elchi.js";
 import { sendAccepted, targetAccepted, weSignAnswers } from "./answers.js";
 import { weSignCapabilities } from "./capabilities.js";
 import { parseWeSignEvent } from "./events.js";
-import { weSignLookup } from "./lookup.js";
+import { finalize } from "./finalize.js";
+import { weSignLookup, weSignLookupMany } from "./lookup.js";
 import { prepareOnTarget, prepareSend } from "./prepare.js";
+import { rest } from "./record.js";
+import { confirmStaged, discardStaged } from "./staged.js";
 
 /** WeSign (wesign.now). Base URL: the API's origin, without `/v1`. */
 export class WeSign implements SignatureProvider {
@@ -40,14 +45,30 @@ export class WeSign implements SignatureProvider {
 
   async submit(action: Action, request: PreparedRequest, call: CallContext): Promise<Observation> {
     if (!this.capabilities[action].supported) return { kind: "not-sent", cause: "action-not-supported" };
+    if (action === "FINALIZE") return await finalize(this.#transport, request, call);
+    if (action === "VOID" && (call.targetStatus === "staged" || call.targetStatus === "draft")) {
+      return await discardStaged(this.#transport, call);
+    }
+    if (action === "SEND" && call.draftRef !== undefined) {
+      return await confirmStaged(this.#transport, call, call.draftRef, true);
+    }
+    const startedAt = performance.now();
     const outcome = await submitRequest(this.#transport, request, call, bearer);
     const observation = classify(outcome, answersFor(action, request), acceptedBy(action, request, call));
-    if (observation.kind === "queued") await reportDraft(observation.ref, call);
-    return observation;
+    if (observation.kind !== "queued") return observation;
+    if (!(await reportDraft(observation.ref, call))) return observation;
+    // Staged though nobody asked for it: mailing it is the second step of this SEND.
+    return observation.recordStatus === "staged"
+      ? await confirmStaged(this.#transport, rest(call, startedAt), observation.ref, false)
+      : observation;
   }
 
   lookup(query: LookupQuery, call: LookupCall): Promise<LookupResult> {
     return weSignLookup(this.#transport, query, call);
+  }
+
+  lookupMany(query: LookupManyQuery, call: LookupCall): Promise<LookupManyResult> {
+    return weSignLookupMany(this.#transport, query, call);
   }
 }
 
@@ -70,10 +91,13 @@ function asksToStage(text: string): boolean {
   return typeof body === "object" && body !== null && "review" in body && body.review === true;
 }
 
-async function reportDraft(ref: string, call: CallContext): Promise<void> {
+/** Stored before anything else happens to it; false where it could not be, and then there is no second call. */
+async function reportDraft(ref: string, call: CallContext): Promise<boolean> {
   try {
     await call.reportReference(ref, "draft");
+    return true;
   } catch {
     // The call is over and the observation carries the same reference: it is stored with that.
+    return false;
   }
 }
