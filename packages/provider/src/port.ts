@@ -26,7 +26,7 @@ export type Observation =
   | { kind: "conflict"; code: string; httpStatus: number }
   /** FINALIZE: the target is not complete. It was only read, so nothing was changed. */
   | { kind: "not-yet"; code: string; httpStatus: number; retryAfterMs?: number }
-  /** No request byte left this process. */
+  /** No byte of a call that could change anything left this process (a read before it may have). */
   | { kind: "not-sent"; cause: string }
   /** Everything else: it may have been applied. */
   | { kind: "ambiguous"; cause: string; httpStatus?: number; retryAfterMs?: number };

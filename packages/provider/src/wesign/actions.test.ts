@@ -46,7 +46,6 @@ describe("a SEND that is staged though nobody asked for it", () => {
   it("is confirmed as its second step, its draft stored before", async () => {
     const { arrivals, with: call } = await provider({
       [instantiate]: stagedAnswer,
-      [read]: { body: record("staged") },
       [confirm]: { body: record("sent") },
     });
     const { call: context, reported } = call();
@@ -56,25 +55,42 @@ describe("a SEND that is staged though nobody asked for it", () => {
       recordStatus: "sent",
     });
     expect(reported).toEqual([["sr_1", "draft"]]);
+    expect(arrivals).toEqual([instantiate, confirm]);
+  });
+
+  it("learns its document from its own record where the answer names none", async () => {
+    const { arrivals, with: call } = await provider({
+      [instantiate]: { status: 201, body: { id: "sr_1", status: "staged" } },
+      [read]: { body: record("staged") },
+      [confirm]: { body: record("sent") },
+    });
+    expect(await wesign.submit("SEND", template, call().call)).toMatchObject({ kind: "accepted", ref: "sr_1" });
     expect(arrivals).toEqual([instantiate, read, confirm]);
   });
 
-  it("is ambiguous where the answer of the second step is lost; the draft is on record", async () => {
-    const { with: call } = await provider({
-      [instantiate]: stagedAnswer,
-      [read]: { body: record("staged") },
-      [confirm]: { cut: true },
-    });
+  it("is ambiguous where the second step was committed and its answer lost; the draft is on record", async () => {
+    const { with: call } = await provider({ [instantiate]: stagedAnswer, [confirm]: { cut: true } });
     const { call: context, reported } = call();
     expect(await wesign.submit("SEND", template, context)).toMatchObject({ kind: "ambiguous" });
     expect(reported).toHaveLength(1);
   });
 
+  it.each([
+    ["still says staged", { body: record("staged") }, { kind: "queued", ref: "sr_1", recordStatus: "staged" }],
+    ["says a word we don't know", { body: record("rendering") }, { kind: "queued", ref: "sr_1" }],
+    ["names another request", { body: { ...record("sent"), id: "sr_2" } }, { kind: "ambiguous" }],
+    ["names nothing", { body: {} }, { kind: "ambiguous", cause: "no-usable-reference" }],
+    ["says 404", { status: 404 }, { kind: "conflict", code: "not_found" }],
+    ["says 409", { status: 409, body: { error: { code: "invalid_state" } } }, { kind: "conflict" }],
+    ["says 429", { status: 429, body: { error: { code: "rate_limited" } } }, { kind: "declined" }],
+    ["says 500", { status: 500 }, { kind: "ambiguous" }],
+  ])("is not taken as sent where the answer of the second step %s", async (_name, answer, expected) => {
+    const { with: call } = await provider({ [instantiate]: stagedAnswer, [confirm]: answer });
+    expect(await wesign.submit("SEND", template, call().call)).toMatchObject(expected);
+  });
+
   it("makes no second call where the draft can't be stored, or no permit is to be had", async () => {
-    const { arrivals, with: call } = await provider({
-      [instantiate]: stagedAnswer,
-      [read]: { body: record("staged") },
-    });
+    const { arrivals, with: call } = await provider({ [instantiate]: stagedAnswer });
     const unstored = call({ reportReference: () => Promise.reject(new Error("no database")) });
     expect(await wesign.submit("SEND", template, unstored.call)).toMatchObject({ kind: "queued", ref: "sr_1" });
     const unpermitted = call({ permit: async () => false });
@@ -90,6 +106,18 @@ describe("a SEND that is staged though nobody asked for it", () => {
     const { call: context } = call({ draftRef: "sr_1" });
     expect(await wesign.submit("SEND", template, context)).toMatchObject({ kind: "accepted", ref: "sr_1" });
     expect(arrivals).toEqual([read, confirm]);
+  });
+
+  it("is sent by nothing where a continued step can't leave, or its draft is unknown", async () => {
+    const known = await provider({ [read]: { body: record("staged") } });
+    const unpermitted = known.with({ draftRef: "sr_1", permit: async () => false });
+    expect(await wesign.submit("SEND", template, unpermitted.call)).toEqual({ kind: "not-sent", cause: "no-permit" });
+    const unknown = await provider({});
+    expect(await wesign.submit("SEND", template, unknown.with({ draftRef: "sr_1" }).call)).toMatchObject({
+      kind: "conflict",
+      code: "not_found",
+    });
+    expect([...known.arrivals, ...unknown.arrivals]).toEqual([read, read, "POST /v1/documents/sr_1/confirm"]);
   });
 
   it("is not confirmed twice where its record says that it went out, nor where it was discarded", async () => {
@@ -172,6 +200,7 @@ describe("FINALIZE", () => {
     ["no PDF", { body: Buffer.from("<html>"), type: "application/pdf" }, "sealed-document-unusable"],
     ["a page", { body: pdf, type: "text/html" }, "sealed-document-unusable"],
     ["an error", { status: 503, body: {} }, "sealed-document-refused"],
+    ["not there yet", { status: 409, body: { error: { code: "invalid_state" } } }, "sealed-document-refused"],
     ["cut", { cut: true }, "sealed-document-not-read"],
   ])("archives nothing where the document is %s", async (_name, answer, cause) => {
     let archived = 0;
@@ -190,9 +219,29 @@ describe("FINALIZE", () => {
   it("is not done where the archive can't take it", async () => {
     const { with: call } = await provider({ ...complete, [sealed]: { body: pdf, type: "application/pdf" } });
     const { call: context } = call({ targetRef: "sr_1", archive: () => Promise.reject(new Error("full")) });
-    expect(await wesign.submit("FINALIZE", finalizeRequest, context)).toMatchObject({
-      kind: "not-yet",
-      code: "archive-unavailable",
-    });
+    const unavailable = { kind: "not-yet", code: "archive-unavailable" };
+    expect(await wesign.submit("FINALIZE", finalizeRequest, context)).toMatchObject(unavailable);
+    const without = call({ targetRef: "sr_1" });
+    expect(await wesign.submit("FINALIZE", finalizeRequest, without.call)).toMatchObject(unavailable);
+  });
+
+  it("is declined where either read is rate-limited", async () => {
+    const limited = { status: 429, body: { error: { code: "rate_limited" } } };
+    for (const answers of [{ [read]: limited }, { ...complete, [sealed]: limited }]) {
+      const { with: call } = await provider(answers);
+      const { call: context } = call({ targetRef: "sr_1", archive });
+      expect(await wesign.submit("FINALIZE", finalizeRequest, context)).toMatchObject({ kind: "declined" });
+    }
+  });
+
+  it.each([
+    ["lost", { cut: true }],
+    ["a page", { body: Buffer.from("<html>"), type: "text/html" }],
+    ["of another request", { body: { ...record("completed"), id: "sr_2" } }],
+  ])("is ambiguous where the record is %s, and fetches nothing", async (_name, answer) => {
+    const { arrivals, with: call } = await provider({ [read]: answer });
+    const { call: context } = call({ targetRef: "sr_1", archive });
+    expect(await wesign.submit("FINALIZE", finalizeRequest, context)).toMatchObject({ kind: "ambiguous" });
+    expect(arrivals).toEqual([read]);
   });
 });

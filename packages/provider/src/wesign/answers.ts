@@ -30,11 +30,15 @@ const keyed: readonly AnswerRow[] = [
   { status: 422, code: "idempotency_key_reuse", verdict: { kind: "conflict" } },
 ];
 
-const target: readonly AnswerRow[] = [
-  { status: 409, code: "invalid_state", verdict: { kind: "conflict" } },
-  // We hold a reference that it gave us: "no such request" contradicts that, it does not refuse this attempt.
-  { status: 404, code: "not_found", verdict: { kind: "conflict" } },
-];
+/**
+ * What an endpoint says of the object it is about. We hold a reference that the provider gave us: "no such request"
+ * contradicts that, it does not refuse this attempt. `documented`: the codes that the reference names there.
+ */
+const target = (documented: readonly string[]): readonly AnswerRow[] =>
+  [
+    { status: 409, code: "invalid_state", verdict: { kind: "conflict" } } as const,
+    { status: 404, code: "not_found", verdict: { kind: "conflict" } } as const,
+  ].map((row) => (documented.includes(row.code) ? row : { ...row, assumed: true }));
 
 /** What an endpoint says of the body of a SEND. The reference lists no such codes. */
 const content: readonly AnswerRow[] = [
@@ -56,19 +60,27 @@ const content: readonly AnswerRow[] = [
   assumed: true,
 }));
 
-/** The documented (or, where marked, assumed) refusals per action. */
-export const weSignAnswers: Record<Action | "SEND-TEMPLATE", readonly AnswerRow[]> = {
+const template: readonly AnswerRow[] = [
+  { status: 404, code: "not_found", verdict: { kind: "refused" }, assumed: true },
+];
+
+/** The rows by what they speak of, for adapters that share some of them. */
+export const answerRows = { everywhere, keyed, content, template, target } as const;
+
+/** The documented (or, where marked, assumed) refusals per action and endpoint. */
+export const weSignAnswers = {
   SEND: [...everywhere, ...keyed, ...content],
-  "SEND-TEMPLATE": [
-    ...everywhere,
-    ...keyed,
-    ...content,
-    { status: 404, code: "not_found", verdict: { kind: "refused" } },
-  ],
-  VOID: [...everywhere, ...target],
-  RESEND: [...everywhere, ...target],
-  FINALIZE: [...everywhere, ...target],
-};
+  /** `…/instantiate`. */
+  "SEND-TEMPLATE": [...everywhere, ...keyed, ...content, ...template],
+  /** `…/confirm`, the second step of a SEND. */
+  CONFIRM: [...everywhere, ...target([])],
+  VOID: [...everywhere, ...target(["invalid_state"])],
+  /** `…/discard`, the VOID of a staged document. */
+  DISCARD: [...everywhere, ...target(["not_found"])],
+  RESEND: [...everywhere, ...target([])],
+  /** Every read. */
+  FINALIZE: [...everywhere, ...target([])],
+} satisfies Record<Action, readonly AnswerRow[]> & Record<string, readonly AnswerRow[]>;
 
 const statuses = new Map<unknown, ProviderStatus>([
   ["draft", "draft"],
@@ -99,14 +111,29 @@ export function ownIds(record: JsonObject): { operationId?: string; tenantId?: s
   };
 }
 
-/** The same rows as words, for printing what an adapter relies on. */
-export const answersInWords = (rows: readonly AnswerRow[]): NonNullable<ActionCapability["answers"]> =>
+/** Rows as words, for printing what an adapter relies on. `where`: the endpoint, where an action has several. */
+export const answersInWords = (
+  rows: readonly AnswerRow[],
+  where?: string,
+): readonly NonNullable<ActionCapability["answers"]>[number][] =>
   rows.map(({ status, code, verdict, assumed }) => ({
     status,
     code,
-    means: verdict.kind === "declined" ? `declined (${verdict.reason})` : verdict.kind,
+    means: `${wordsOf(verdict)}${where === undefined ? "" : `, from ${where}`}`,
     assumed: assumed === true,
   }));
+
+function wordsOf(verdict: AnswerRow["verdict"]): string {
+  switch (verdict.kind) {
+    case "declined":
+      return `declined for now (${verdict.reason})`;
+    case "in-progress":
+      return "ambiguous: a call under this key is running";
+    case "refused":
+    case "conflict":
+      return verdict.kind;
+  }
+}
 
 /** Reads the 2xx of a SEND. A record that names another operation or tenant is not an answer to ours. */
 export function sendAccepted(ids: RequestIds, stageOnly: boolean): ReadAccepted {

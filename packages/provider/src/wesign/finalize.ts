@@ -1,11 +1,11 @@
-import type { HttpTransport } from "../http-call.js";
+import { classify } from "../classify.js";
+import type { CallOutcome, HttpTransport } from "../http-call.js";
 import type { CallContext, Observation, PreparedRequest } from "../port.js";
-import { retryAfterMs } from "../retry-after.js";
 import { bearer, permitted, tellRateLimit } from "../submit-request.js";
-import { weSignStatus } from "./answers.js";
+import { weSignAnswers, weSignStatus } from "./answers.js";
 import { readRecord, rest } from "./record.js";
 
-/** No sealed document is larger; one that is proves nothing. */
+/** No sealed document is larger; one that is isn't taken. */
 const maxDocumentBytes = 100 * 1024 * 1024;
 
 /**
@@ -38,6 +38,8 @@ export async function finalize(
 
 async function archiveSealed(transport: HttpTransport, call: CallContext): Promise<Observation> {
   const ref = call.targetRef ?? "";
+  const { archive } = call;
+  if (archive === undefined) return archiveUnavailable;
   if (!(await permitted(call))) return { kind: "not-sent", cause: "no-permit" };
   const outcome = await transport.send({
     method: "GET",
@@ -50,33 +52,36 @@ async function archiveSealed(transport: HttpTransport, call: CallContext): Promi
     maxResponseBytes: maxDocumentBytes,
   });
   tellRateLimit(outcome, call);
-  if (outcome.kind === "nothing-written") return { kind: "not-sent", cause: outcome.cause };
-  if (outcome.kind !== "response") return { kind: "ambiguous", cause: "sealed-document-not-read" };
-  if (outcome.status !== 200) {
-    const wait = retryAfterMs(outcome.headers, outcome.receivedAtMs);
-    const cause = "sealed-document-refused";
-    return {
-      kind: "ambiguous",
-      cause,
-      httpStatus: outcome.status,
-      ...(wait === undefined ? {} : { retryAfterMs: wait }),
-    };
-  }
-  if (!isPdf(outcome.headers["content-type"], outcome.body)) {
-    return { kind: "ambiguous", cause: "sealed-document-unusable", httpStatus: 200 };
-  }
+  const unread = whyUnread(outcome);
+  if (unread !== undefined) return unread;
+  const sealed = outcome.kind === "response" && isPdf(outcome) ? outcome.body : undefined;
+  if (sealed === undefined) return { kind: "ambiguous", cause: "sealed-document-unusable", httpStatus: 200 };
   try {
-    const archivedSha256 = await call.archive?.(outcome.body);
-    if (archivedSha256 === undefined) return { kind: "not-yet", code: "archive-unavailable", httpStatus: 200 };
-    const archivedBytes = outcome.body.byteLength;
+    const archivedSha256 = await archive(sealed);
+    const archivedBytes = sealed.byteLength;
     return { kind: "accepted", ref, recordStatus: "completed", httpStatus: 200, archivedSha256, archivedBytes };
   } catch {
     // The archive has its own log; the document can be fetched again.
-    return { kind: "not-yet", code: "archive-unavailable", httpStatus: 200 };
+    return archiveUnavailable;
   }
 }
 
-function isPdf(contentType: string | string[] | undefined, bytes: Uint8Array): boolean {
-  const type = typeof contentType === "string" ? contentType.split(";")[0]?.trim().toLowerCase() : undefined;
-  return type === "application/pdf" && Buffer.from(bytes.subarray(0, 5)).toString("latin1") === "%PDF-";
+const archiveUnavailable: Observation = { kind: "not-yet", code: "archive-unavailable", httpStatus: 200 };
+
+/** No document came. Only "not now" is told apart (it pauses the connection); the rest is read again. */
+function whyUnread(outcome: CallOutcome): Observation | undefined {
+  if (outcome.kind === "nothing-written") return { kind: "not-sent", cause: outcome.cause };
+  if (outcome.kind === "after-write") return { kind: "ambiguous", cause: "sealed-document-not-read" };
+  if (outcome.kind === "too-large" || outcome.status === 200) return undefined;
+  const read = classify(outcome, weSignAnswers.FINALIZE, () => undefined);
+  if (read.kind === "declined") return read;
+  const wait = "retryAfterMs" in read ? read.retryAfterMs : undefined;
+  const refused = { kind: "ambiguous", cause: "sealed-document-refused", httpStatus: outcome.status } as const;
+  return wait === undefined ? refused : { ...refused, retryAfterMs: wait };
+}
+
+function isPdf({ headers, body }: Extract<CallOutcome, { kind: "response" }>): boolean {
+  const header = headers["content-type"];
+  const type = typeof header === "string" ? header.split(";")[0]?.trim().toLowerCase() : undefined;
+  return type === "application/pdf" && Buffer.from(body.subarray(0, 5)).toString("latin1") === "%PDF-";
 }

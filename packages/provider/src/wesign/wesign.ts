@@ -15,6 +15,7 @@ import type {
   SignatureProvider,
   WebhookContract,
 } from "../port.js";
+import { usableReference } from "../reference.js";
 import { bearer, submitRequest } from "../submit-request.js";
 import { verifyElchi } from "../webhooks/elchi.js";
 import { sendAccepted, targetAccepted, weSignAnswers } from "./answers.js";
@@ -24,7 +25,7 @@ import { finalize } from "./finalize.js";
 import { weSignLookup, weSignLookupMany } from "./lookup.js";
 import { prepareOnTarget, prepareSend } from "./prepare.js";
 import { rest } from "./record.js";
-import { confirmStaged, discardStaged } from "./staged.js";
+import { confirmStaged, continueDraft, discardStaged } from "./staged.js";
 
 /** WeSign (wesign.now). Base URL: the API's origin, without `/v1`. */
 export class WeSign implements SignatureProvider {
@@ -50,17 +51,21 @@ export class WeSign implements SignatureProvider {
       return await discardStaged(this.#transport, call);
     }
     if (action === "SEND" && call.draftRef !== undefined) {
-      return await confirmStaged(this.#transport, call, call.draftRef, true);
+      return await continueDraft(this.#transport, call, call.draftRef);
     }
     const startedAt = performance.now();
     const outcome = await submitRequest(this.#transport, request, call, bearer);
-    const observation = classify(outcome, answersFor(action, request), acceptedBy(action, request, call));
+    const read = acceptedBy(action, request, call);
+    let documentId: string | undefined;
+    const observation = classify(outcome, answersFor(action, request), (status, body, headers) => {
+      documentId = usableReference(body.document_id);
+      return read(status, body, headers);
+    });
     if (observation.kind !== "queued") return observation;
     if (!(await reportDraft(observation.ref, call))) return observation;
     // Staged though nobody asked for it: mailing it is the second step of this SEND.
-    return observation.recordStatus === "staged"
-      ? await confirmStaged(this.#transport, rest(call, startedAt), observation.ref, false)
-      : observation;
+    if (observation.recordStatus !== "staged") return observation;
+    return await confirmStaged(this.#transport, rest(call, startedAt), { ref: observation.ref, documentId });
   }
 
   lookup(query: LookupQuery, call: LookupCall): Promise<LookupResult> {
