@@ -17,6 +17,14 @@ const workspaceSchema = z.strictObject({
   hooks: z.array(hookSchema).default([]),
 });
 
+const templateSchema = z.strictObject({
+  id: z.string().min(1),
+  /** `esign` templates have recipients, `file` templates only produce a document. */
+  kind: z.enum(["esign", "file"]),
+  /** Every instance is staged for review, whether or not the caller asks for that. */
+  autoStage: z.boolean().default(false),
+});
+
 const rateLimitSchema = z.strictObject({
   limit: z.int().min(1),
   windowMs: z.number().positive(),
@@ -95,11 +103,11 @@ const optionsSchema = z.strictObject({
   port: z.int().min(0).max(65_535).default(0),
   seed: z.union([z.string(), z.number()]).transform(String).default("1"),
   workspaces: z.array(workspaceSchema).default([{ name: "default", keys: ["wsk_test"], hooks: [] }]),
-  /** `esign` templates have recipients, `file` templates only produce a document. */
-  templates: z.array(z.strictObject({ id: z.string().min(1), kind: z.enum(["esign", "file"]) })).default([
+  templates: z.array(templateSchema).prefault([
     { id: "tpl_contract", kind: "esign" },
     { id: "tpl_amendment", kind: "esign" },
     { id: "tpl_letter", kind: "file" },
+    { id: "tpl_reviewed", kind: "esign", autoStage: true },
   ]),
   /** Multiplies the lifetimes of keys (24 h, 60 s, 5 min), unless they are given outright below. */
   timeScale: z.number().positive().default(1),

@@ -36,6 +36,12 @@ export const MUTATION_FAULTS = [
   "duplicate-request",
 ] as const;
 
+/** Faults that are only ever asked for outright, since they need more than a rate. */
+export const SCRIPTED_ONLY_FAULTS = [
+  /** Nothing committed, key released (one that holds a success keeps it); answered `status` with `code`, in the error form. */
+  "answer",
+] as const;
+
 /** Faults of a read: the list, and (hang and fail only) reading by id. */
 export const LOOKUP_FAULTS = [
   /** The list hides requests younger than `lookupLagMs`. */
@@ -62,10 +68,10 @@ export const WEBHOOK_FAULTS = [
 
 export const ALL_FAULTS = [...MUTATION_FAULTS, ...LOOKUP_FAULTS, ...WEBHOOK_FAULTS] as const;
 
-export type MutationFault = (typeof MUTATION_FAULTS)[number];
+export type MutationFault = (typeof MUTATION_FAULTS)[number] | (typeof SCRIPTED_ONLY_FAULTS)[number];
 export type LookupFault = (typeof LOOKUP_FAULTS)[number];
 export type WebhookFault = (typeof WEBHOOK_FAULTS)[number];
-export type FaultKind = (typeof ALL_FAULTS)[number];
+export type FaultKind = (typeof ALL_FAULTS)[number] | (typeof SCRIPTED_ONLY_FAULTS)[number];
 
 /** Names of the calls a scripted fault may ask for. */
 export const ENDPOINTS = [

@@ -9,34 +9,57 @@ import {
   type LookupFault,
   MUTATION_FAULTS,
   type MutationFault,
+  SCRIPTED_ONLY_FAULTS,
   WEBHOOK_FAULTS,
   type WebhookFault,
 } from "./fault-kinds.js";
 import { draw, shuffledNumbers } from "./seeded.js";
 
 /** One fault asked for outright: the next `times` calls that match get it. What is not named matches anything. */
-export const scriptedFaultSchema = z.strictObject({
-  kind: z.enum(ALL_FAULTS),
+const scriptedFaultShape = z.strictObject({
+  kind: z.enum([...ALL_FAULTS, ...SCRIPTED_ONLY_FAULTS]),
   endpoint: z.enum(ENDPOINTS).optional(),
   tenant: z.string().optional(),
   /** The operation id in the request's own metadata, or in that of the request a call is about. */
   operationId: z.string().optional(),
+  /** The id of the request that it is about: any read by id, whatever is done to it, its events. */
+  reference: z.string().optional(),
   /** For webhook faults: only events of this type. */
   eventType: z.string().optional(),
   times: z.int().min(1).default(1),
   /** Overrides slowCommitMs, lookupLagMs or webhookDelayMs for this fault. */
   delayMs: z.number().min(0).optional(),
+  /** Of `429-burst`, and of `answer`, which has no Retry-After without it. */
   retryAfterSeconds: z.int().min(1).optional(),
-  status: z.int().min(500).max(599).optional(),
+  /** Of the 5xx faults, and of `answer`. */
+  status: z.int().min(400).max(599).optional(),
+  /** The machine code of `answer`. */
+  code: z.string().min(1).max(100).optional(),
+});
+
+/** `answer` needs its status and code; no other kind takes a code, or a status below 500. */
+export const scriptedFaultSchema = scriptedFaultShape.superRefine(({ kind, status, code }, context) => {
+  const refuse = (path: string, message: string) => context.addIssue({ code: "custom", path: [path], message });
+  if (kind === "answer") {
+    if (status === undefined) refuse("status", "the fault answer needs a status");
+    if (code === undefined) refuse("code", "the fault answer needs a code");
+  } else {
+    if (status !== undefined && status < 500) refuse("status", "only the fault answer takes a status below 500");
+    if (code !== undefined) refuse("code", "only the fault answer takes a code");
+  }
 });
 
 export type ScriptedFaultInput = z.input<typeof scriptedFaultSchema>;
 type ScriptedFault = z.output<typeof scriptedFaultSchema>;
 
+type RatedFault = (typeof ALL_FAULTS)[number];
+
 /** Whom a call is about, as far as its metadata says. */
 export interface Subject {
   readonly tenant?: string | undefined;
   readonly operationId?: string | undefined;
+  /** The request that a call names by its id. */
+  readonly reference?: string | undefined;
   /** Tagged `sandbox`: outside the audit, and no fault is drawn or dealt for it. */
   readonly sandbox: boolean;
 }
@@ -50,6 +73,8 @@ export interface Fault<K extends FaultKind = FaultKind> {
   readonly webhookDelayMs: number;
   readonly retryAfterSeconds: number;
   readonly errorStatus: number;
+  /** What `answer` answers. */
+  readonly answer: { status: number; code: string; retryAfterSeconds: number | undefined } | undefined;
 }
 
 /** Decides which call gets which fault: scripted ones first, then dealt ones, then those drawn by rate. */
@@ -102,13 +127,14 @@ export class FaultPlan {
       fault.kind === "reset-before-any-byte" &&
       fault.operationId === undefined &&
       fault.tenant === undefined &&
+      fault.reference === undefined &&
       (fault.endpoint === undefined || fault.endpoint === endpoint);
     return this.#takeScripted(matches) !== undefined;
   }
 
   /** The fault of a call that may change something. `attempt` counts arrivals of its operation from 1. */
   forMutation(endpoint: Endpoint, subject: Subject, attempt: number): Fault<MutationFault> | undefined {
-    const scripted = this.#scriptedFor(MUTATION_FAULTS, endpoint, subject);
+    const scripted = this.#scriptedFor([...MUTATION_FAULTS, ...SCRIPTED_ONLY_FAULTS], endpoint, subject);
     const isFirst = attempt === 1 && (endpoint === "send" || endpoint === "instantiate");
     const dealt = isFirst && subject.operationId !== undefined && !subject.sandbox ? this.#nextHand() : undefined;
     return scripted ?? dealt ?? this.#drawn(MUTATION_FAULTS, endpoint, subject, attempt);
@@ -143,6 +169,7 @@ export class FaultPlan {
         (fault.endpoint === undefined || fault.endpoint === endpoint) &&
         (fault.tenant === undefined || fault.tenant === subject.tenant) &&
         (fault.operationId === undefined || fault.operationId === subject.operationId) &&
+        (fault.reference === undefined || fault.reference === subject.reference) &&
         (fault.eventType === undefined || fault.eventType === eventType)
       );
     });
@@ -158,7 +185,7 @@ export class FaultPlan {
     return fault;
   }
 
-  #drawn<K extends FaultKind>(
+  #drawn<K extends RatedFault>(
     kinds: readonly K[],
     endpoint: Endpoint,
     subject: Subject,
@@ -212,6 +239,12 @@ export class FaultPlan {
       webhookDelayMs: scripted?.delayMs ?? settings.webhookDelayMs,
       retryAfterSeconds: scripted?.retryAfterSeconds ?? settings.retryAfterSeconds,
       errorStatus: scripted?.status ?? settings.errorStatus,
+      answer: scripted === undefined ? undefined : answerOf(scripted),
     };
   }
+}
+
+function answerOf({ kind, status, code, retryAfterSeconds }: ScriptedFault): Fault["answer"] {
+  if (kind !== "answer" || status === undefined || code === undefined) return undefined;
+  return { status, code, retryAfterSeconds };
 }

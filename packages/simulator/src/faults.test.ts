@@ -94,6 +94,61 @@ describe("a scripted fault of a send", () => {
     expect((await send(base)).status).toBe(201);
   });
 
+  it("answer: nothing is made, the key is free again, and it is answered as asked", async () => {
+    const base = await simulator();
+    base.script({ kind: "answer", status: 404, code: "address_mismatch", retryAfterSeconds: 9, operationId: "op-1" });
+    base.script({ kind: "answer", status: 408, code: "daily_limit", endpoint: "withdraw" });
+    const refused = await send(base, "k1", operation("op-1"));
+    expect([refused.status, codeOf(refused), refused.headers.get("retry-after")]).toEqual([
+      404,
+      "address_mismatch",
+      "9",
+    ]);
+    expect(base.audit().totals).toMatchObject({ requests: 0, mails: 0, arrivals: 1 });
+    const id = idOf(await send(base, "k1", operation("op-1")));
+    const declined = await call(base, "POST", `/v1/signing-requests/${id}/withdraw`);
+    expect([declined.status, codeOf(declined), declined.headers.get("retry-after")]).toEqual([
+      408,
+      "daily_limit",
+      null,
+    ]);
+    expect(base.audit().totals).toMatchObject({ requests: 1, withdrawals: 0 });
+    expect(base.audit().faults.applied).toEqual({ answer: 2 });
+  });
+
+  it("answer: a success that the key holds stays there", async () => {
+    const base = await simulator();
+    const id = idOf(await send(base, "k1"));
+    base.script({ kind: "answer", status: 422, code: "idempotency_key_reuse" });
+    expect(codeOf(await send(base, "k1"))).toBe("idempotency_key_reuse");
+    expect(idOf(await send(base, "k1"))).toBe(id);
+    expect(base.audit().totals.requests).toBe(1);
+  });
+
+  it.each([
+    [{ kind: "answer", code: "x" }, "status"],
+    [{ kind: "answer", status: 404 }, "code"],
+    [{ kind: "answer", status: 200, code: "x" }, "status"],
+    [{ kind: "5xx-before-commit", status: 404 }, "status"],
+    [{ kind: "lost-response", code: "x" }, "code"],
+  ])("is refused by the member that is wrong: %j", async (fault, member) => {
+    const base = await simulator();
+    const refused = await call(base, "POST", "/_control/faults", { body: JSON.stringify(fault) });
+    expect([refused.status, codeOf(refused)]).toEqual([422, "invalid_control"]);
+    expect(refused.text).toContain(`[0].${member}`);
+    expect(base.audit().faults.scripted).toBe(0);
+  });
+
+  it("finds its call by the request's id", async () => {
+    const base = await simulator();
+    const [one, two] = [idOf(await send(base)), idOf(await send(base))];
+    const withdraw = (id: string) => call(base, "POST", `/v1/signing-requests/${id}/withdraw`);
+    base.script({ kind: "5xx-before-commit", reference: two });
+    expect([(await withdraw(one)).status, (await withdraw(two)).status, (await withdraw(two)).status]).toEqual([
+      200, 500, 200,
+    ]);
+  });
+
   it("strikes withdraw, remind, confirm and instantiate as well", async () => {
     const base = await simulator();
     const id = idOf(await send(base, undefined, operation("op-1")));
@@ -188,6 +243,21 @@ describe("a fault of a lookup", () => {
     base.script({ kind: "lookup-hang" });
     const signal = AbortSignal.timeout(200);
     expect(await seen(call(base, "GET", `/v1/signing-requests/${id}`, { signal }))).toBe("timeout");
+  });
+});
+
+describe("a fault of a read by id", () => {
+  it("strikes the request or the operation that it names, and no other", async () => {
+    const base = await simulator();
+    const [one, two] = [
+      idOf(await send(base, undefined, operation("op-1"))),
+      idOf(await send(base, undefined, operation("op-2"))),
+    ];
+    const read = async (id: string) => (await call(base, "GET", `/v1/signing-requests/${id}`)).status;
+    base.script({ kind: "lookup-fail", endpoint: "get", reference: two });
+    expect([await read(one), await read(two), await read(two)]).toEqual([200, 503, 200]);
+    base.script({ kind: "lookup-fail", endpoint: "get", operationId: "op-1" });
+    expect([await read(two), await read(one), await read(one)]).toEqual([200, 503, 200]);
   });
 });
 

@@ -320,6 +320,20 @@ describe("the endpoints without a key", () => {
     expect(hook.types().sort()).toEqual(["signing_request.sent", "template_instance.staged"]);
   });
 
+  it("instantiate of a template that stages by itself: 201 staged and nobody mailed, until it is confirmed", async () => {
+    const base = await simulator();
+    const staged = await instantiate(base, INSTANCE, "k1", "tpl_reviewed");
+    expect([staged.status, staged.json.status]).toEqual([201, "staged"]);
+    const replay = await instantiate(base, INSTANCE, "k1", "tpl_reviewed");
+    expect([replay.text, replay.headers.get("idempotent-replayed")]).toEqual([staged.text, "true"]);
+    expect(base.audit().totals).toMatchObject({ requests: 0, drafts: 1, mails: 0 });
+    const path = `/v1/documents/${staged.json.document_id}/confirm`;
+    base.script({ kind: "lost-response", endpoint: "confirm", reference: idOf(staged) });
+    await expect(call(base, "POST", path)).rejects.toThrow();
+    expect((await call(base, "POST", path)).json).toMatchObject({ status: "sent", already_confirmed: true });
+    expect(base.audit().totals).toMatchObject({ requests: 1, drafts: 0, mails: 1 });
+  });
+
   it("generate: only streams a PDF and stores nothing; with review each call stages another document", async () => {
     const base = await simulator();
     const path = "/v1/templates/tpl_letter/generate";

@@ -9,6 +9,7 @@ export {
   type LookupFault,
   MUTATION_FAULTS,
   type MutationFault,
+  SCRIPTED_ONLY_FAULTS,
   WEBHOOK_FAULTS,
   type WebhookFault,
 } from "./fault-kinds.js";

@@ -64,12 +64,17 @@ async function commit(
   const begun = begin(parts, call, request);
   if (begun.kind === "replay") {
     await parts.background.sleep(parts.config.latencyMs);
+    if (fault?.answer !== undefined) throw scriptedError(fault.answer);
     if (fault?.kind === "hang") return "hang";
     if (fault?.kind === "reset-before-commit" || fault?.kind === "crash-before-commit") return "reset";
     return { answer: begun.answer, replayed: true };
   }
   const { slot } = begun;
   await parts.background.sleep(parts.config.latencyMs);
+  if (fault?.answer !== undefined) {
+    slot?.release();
+    throw scriptedError(fault.answer);
+  }
   switch (fault?.kind) {
     case "5xx-before-commit":
       slot?.release();
@@ -135,6 +140,11 @@ function clientGone(parts: Parts, request: FastifyRequest, fault: Fault): Promis
       resolve();
     });
   });
+}
+
+function scriptedError({ status, code, retryAfterSeconds }: NonNullable<Fault["answer"]>): ProviderError {
+  const headers = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) };
+  return new ProviderError(status, code, "This answer was scripted.", headers);
 }
 
 function serverError(fault: Fault): ProviderError {

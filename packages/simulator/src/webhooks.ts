@@ -114,7 +114,7 @@ export class Webhooks {
         ...(first ? { metadata: request.metadata } : {}),
       },
     });
-    const fault = this.#parts.faults.forEvent(type, request.events, request.subject);
+    const fault = this.#parts.faults.forEvent(type, request.events, { ...request.subject, reference: request.id });
     const hooks = this.list().filter((hook) => hook.workspace === request.workspace);
     if (request.callback !== undefined) hooks.push(request.callback);
     const send = (delayMs = 0) => {

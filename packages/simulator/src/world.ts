@@ -75,11 +75,19 @@ export class World {
 
   /** @throws ProviderError 404, also for another workspace's request. */
   get(workspace: string | undefined, id: string): SigningRequest {
-    return this.#owned(workspace, this.#requests.get(id));
+    const request = this.#requests.get(id);
+    if (request === undefined || (workspace !== undefined && request.workspace !== workspace)) throw notFound();
+    return request;
   }
 
-  byDocument(workspace: string, documentId: string): SigningRequest {
-    return this.#owned(workspace, this.#byDocument.get(documentId));
+  /** The request of that id in this workspace. */
+  find(workspace: string, id: string): SigningRequest | undefined {
+    return owned(workspace, this.#requests.get(id));
+  }
+
+  /** The request of that document in this workspace. */
+  findByDocument(workspace: string, documentId: string): SigningRequest | undefined {
+    return owned(workspace, this.#byDocument.get(documentId));
   }
 
   /** One page from new to old, and whether there is more. */
@@ -162,11 +170,6 @@ export class World {
     }
   }
 
-  #owned(workspace: string | undefined, request: SigningRequest | undefined): SigningRequest {
-    if (request === undefined || (workspace !== undefined && request.workspace !== workspace)) throw notFound();
-    return request;
-  }
-
   #send(request: SigningRequest): void {
     const status: RequestStatus = request.kind === "file" ? "completed" : "sent";
     request.status = status;
@@ -175,6 +178,10 @@ export class World {
     this.#webhooks.emit(request, "signing_request.sent");
     this.onSent(request);
   }
+}
+
+function owned(workspace: string, request: SigningRequest | undefined): SigningRequest | undefined {
+  return request?.workspace === workspace ? request : undefined;
 }
 
 function newId(prefix: string): string {

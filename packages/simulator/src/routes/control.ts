@@ -9,7 +9,8 @@ import type { Simulator } from "../simulator.js";
 
 const IDLE_TIMEOUT_MS = 30_000;
 
-const faultList = z.union([z.array(scriptedFaultSchema), scriptedFaultSchema.transform((fault) => [fault])]);
+/** One is a list of one; not a union, whose messages would name no member. */
+const faultList = z.preprocess((value) => (Array.isArray(value) ? value : [value]), z.array(scriptedFaultSchema));
 const advanceBody = z.strictObject({
   status: z.enum(["viewed", "signed", "completed", "declined", "expired", "withdrawn"]),
 });

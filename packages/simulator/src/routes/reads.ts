@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { answer, notFound, ProviderError } from "../answer.js";
 import type { LookupFault } from "../fault-kinds.js";
-import type { Fault } from "../fault-plan.js";
+import type { Fault, Subject } from "../fault-plan.js";
 import type { Parts } from "../parts.js";
 import { sealedDocument } from "../sealed-document.js";
 import { requestView, subjectOf } from "../signing-request.js";
@@ -79,13 +79,19 @@ async function listRequests(parts: Parts, request: FastifyRequest, reply: Fastif
   return sendAnswer(answer(200, { data: page.map(requestView), has_more: hasMore, next_cursor }), reply);
 }
 
+/** Whom a read by id is about: the id as asked for, and the metadata of the request where there is one. */
+function subjectById(parts: Parts, request: FastifyRequest<{ Params: { id: string } }>): Subject {
+  const { id } = request.params;
+  return { ...(parts.world.find(request.workspace, id)?.subject ?? subjectOf(undefined)), reference: id };
+}
+
 /** Everything that only reads. */
 export function readRoutes(app: FastifyInstance, parts: Parts): void {
   app.get("/v1/signing-requests", (request, reply) => listRequests(parts, request, reply));
 
   app.get<{ Params: { id: string } }>("/v1/signing-requests/:id", async (request, reply) => {
     parts.limiter.take(request.workspace, setRateLimitHeaders(reply));
-    const fault = parts.faults.forLookup("get", subjectOf(undefined));
+    const fault = parts.faults.forLookup("get", subjectById(parts, request));
     await parts.background.sleep(parts.config.latencyMs);
     if (strike(fault, reply)) return reply;
     return sendAnswer(answer(200, requestView(parts.world.get(request.workspace, request.params.id))), reply);
@@ -93,7 +99,7 @@ export function readRoutes(app: FastifyInstance, parts: Parts): void {
 
   app.get<{ Params: { id: string } }>("/v1/signing-requests/:id/document", async (request, reply) => {
     parts.limiter.take(request.workspace, setRateLimitHeaders(reply));
-    const fault = parts.faults.forLookup("document", subjectOf(undefined));
+    const fault = parts.faults.forLookup("document", subjectById(parts, request));
     await parts.background.sleep(parts.config.latencyMs);
     if (strike(fault, reply)) return reply;
     const sealed = sealedDocument(parts.world.get(request.workspace, request.params.id));

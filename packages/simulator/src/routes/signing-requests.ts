@@ -14,16 +14,6 @@ interface ById {
   Params: { id: string };
 }
 
-/** The request a path names, as far as there is one in the caller's workspace. */
-function findTarget(parts: Parts, request: FastifyRequest<ById>): SigningRequest | undefined {
-  try {
-    return parts.world.get(request.workspace, request.params.id);
-  } catch (error) {
-    if (error instanceof ProviderError) return undefined;
-    throw error;
-  }
-}
-
 function draftFromForm(parts: Parts, form: SendForm) {
   if (form.document === undefined || (form.hasFile && form.fields.file_url !== undefined)) {
     throw new ProviderError(422, "invalid_document", "Send one document, as file or file_url.");
@@ -70,8 +60,8 @@ export function signingRequestRoutes(app: FastifyInstance, parts: Parts): void {
     app.route<ById>({
       ...route,
       handler: (request, reply) => {
-        const target = findTarget(parts, request);
-        const subject: Subject = target?.subject ?? subjectOf(undefined);
+        const target = parts.world.find(request.workspace, request.params.id);
+        const subject: Subject = { ...(target?.subject ?? subjectOf(undefined)), reference: target?.id };
         const execute = () => {
           if (target === undefined) throw notFound();
           apply(target, request);

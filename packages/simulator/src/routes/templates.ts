@@ -20,9 +20,10 @@ function templateOf(parts: Parts, id: string) {
 }
 
 function draftOf(parts: Parts, templateId: string, bytes: Buffer, body: RawFields) {
-  const { kind } = templateOf(parts, templateId);
+  const { kind, autoStage } = templateOf(parts, templateId);
   const { allowLoopback } = parts.config.webhooks;
-  return draftFrom(body, { kind, documentDigest: sha256(templateId, "\0", bytes), allowLoopback });
+  const draft = draftFrom(body, { kind, documentDigest: sha256(templateId, "\0", bytes), allowLoopback });
+  return { ...draft, review: draft.review || autoStage };
 }
 
 /** The body as far as it can be read: a broken one is refused later, in its place in the order of checks. */
@@ -90,18 +91,13 @@ function documentRoutes(app: FastifyInstance, parts: Parts): void {
   const decide = (endpoint: "confirm" | "discard", apply: (document: SigningRequest) => Record<string, unknown>) =>
     app.post<ById>(`/v1/documents/:id/${endpoint}`, (request: FastifyRequest<ById>, reply) => {
       const { workspace } = request;
-      let document: SigningRequest | undefined;
-      try {
-        document = parts.world.byDocument(workspace, request.params.id);
-      } catch (error) {
-        if (!(error instanceof ProviderError)) throw error;
-      }
+      const document: SigningRequest | undefined = parts.world.findByDocument(workspace, request.params.id);
       const execute = () => {
         if (document === undefined) throw notFound();
         const more = apply(document);
         return answer(200, { ...requestView(document), ...more });
       };
-      const subject = document?.subject ?? subjectOf(undefined);
+      const subject = { ...(document?.subject ?? subjectOf(undefined)), reference: document?.id };
       return mutate(parts, { endpoint, workspace, subject, execute }, request, reply);
     });
 
