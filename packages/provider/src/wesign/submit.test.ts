@@ -123,6 +123,20 @@ describe("what must not be sent is not sent", () => {
   });
 });
 
+it.each([
+  [202, '{"id":"sr_1"}'],
+  [201, '{"id":"sr_1","status":"rendering"}'],
+])(
+  "an answer that doesn't say what became of it (%i %s) is reported as evidence, not as a draft",
+  async (status, body) => {
+    const { arrivals, baseUrl } = await provider(status, body);
+    const { call, reported } = callContext(baseUrl);
+    expect(await wesign.submit("SEND", send, call)).toMatchObject({ kind: "queued", ref: "sr_1" });
+    expect(reported).toEqual([["sr_1", "evidence"]]);
+    expect(arrivals).toHaveLength(1);
+  },
+);
+
 describe("a staged answer", () => {
   const staged = '{"id":"sr_1","document_id":"doc_1","status":"staged"}';
 

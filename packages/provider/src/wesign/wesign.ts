@@ -62,7 +62,7 @@ export class WeSign implements SignatureProvider {
       return read(status, body, headers);
     });
     if (observation.kind !== "queued") return observation;
-    if (!(await reportDraft(observation.ref, call))) return observation;
+    if (!(await reportEarly(observation, call))) return observation;
     // Staged though nobody asked for it: mailing it is the second step of this SEND.
     if (observation.recordStatus !== "staged") return observation;
     return await confirmStaged(this.#transport, rest(call, startedAt), { ref: observation.ref, documentId });
@@ -96,10 +96,14 @@ function asksToStage(text: string): boolean {
   return typeof body === "object" && body !== null && "review" in body && body.review === true;
 }
 
-/** Stored before anything else happens to it; false where it could not be, and then there is no second call. */
-async function reportDraft(ref: string, call: CallContext): Promise<boolean> {
+/**
+ * Stored before anything else happens to it; false where it could not be, and then there is no second call. A draft only
+ * where the answer says so: what was merely taken may be mailed by now.
+ */
+async function reportEarly(queued: Extract<Observation, { kind: "queued" }>, call: CallContext): Promise<boolean> {
+  const isDraft = queued.recordStatus === "staged" || queued.recordStatus === "draft";
   try {
-    await call.reportReference(ref, "draft");
+    await call.reportReference(queued.ref, isDraft ? "draft" : "evidence");
     return true;
   } catch {
     // The call is over and the observation carries the same reference: it is stored with that.
