@@ -18,8 +18,8 @@ import {
   sqlState,
 } from "@countersign/ledger";
 import { backoffMs } from "@countersign/runtime";
+import { signingStatusOf } from "@countersign/worker";
 import type { PassState } from "./pass-state.js";
-import { signingStatusOf } from "./signing-status.js";
 import { told } from "./told.js";
 import type { Verdict } from "./verdict.js";
 

@@ -78,6 +78,9 @@ export async function recordObservation(
   return "unrecorded";
 }
 
+/** A FINALIZE changes nothing at the provider: whatever became of it, nothing of it is left there. */
+const onlyRead = (row: ClaimedRow): boolean => row.action === "FINALIZE";
+
 /** References stay in their own table: history holds codes, counts and timings. */
 function withoutReference(details: object): object {
   return Object.fromEntries(Object.entries(details).filter(([name]) => name !== "ref" && name !== "archivedSha256"));
@@ -102,7 +105,7 @@ async function record(recording: Recording): Promise<string> {
     case "declined":
       return declined(recording, observation);
     case "conflict":
-      return unknown(recording, { raises: true, doubts: true });
+      return unknown(recording, onlyRead(row) ? { closes: true } : { raises: true, doubts: true });
     case "not-yet":
       // Only read: the reconciler goes on looking and sends it again once the target is complete.
       return unknown(recording, { closes: true, dueMs: observation.retryAfterMs ?? deps.pollMs ?? defaultPollMs });
@@ -112,6 +115,12 @@ async function record(recording: Recording): Promise<string> {
         dueMs: backoffMs(row.attempt_no, notSentBackoff),
       });
     case "ambiguous":
+      if (onlyRead(row)) {
+        return unknown(recording, {
+          closes: true,
+          dueMs: observation.retryAfterMs ?? backoffMs(row.attempt_no, notSentBackoff),
+        });
+      }
       return unknown(recording, { raises: true, doubts: true, dueMs: observation.retryAfterMs ?? 0 });
   }
 }

@@ -9,12 +9,12 @@ import {
   openInboxEntry,
   openTicket,
   recordApplyFailure,
-  type SigningStatus,
   settleInbox,
   sqlState,
 } from "@countersign/ledger";
-import type { ProviderStatus, SignatureProvider, SigningEvent } from "@countersign/provider";
+import type { SignatureProvider, SigningEvent } from "@countersign/provider";
 import { backoffMs, type Logger, safeError } from "@countersign/runtime";
+import { signingStatusOf } from "@countersign/worker";
 import { ownOperation } from "./read-delivery.js";
 
 export interface ApplyParts {
@@ -37,19 +37,6 @@ const defaultMaxFailures = 8;
 const backoff = { baseMs: 2_000, maxMs: 300_000 };
 /** Tries of a transaction that PostgreSQL has certainly rolled back, before that counts as a failure. */
 const transactionTries = 3;
-
-/** What the provider says of a request, in the ledger's words. */
-export const signingStatusOf: Record<ProviderStatus, SigningStatus> = {
-  draft: "STAGED",
-  staged: "STAGED",
-  sent: "SENT",
-  viewed: "VIEWED",
-  "partially-signed": "PARTIALLY_SIGNED",
-  completed: "COMPLETED",
-  declined: "DECLINED",
-  withdrawn: "VOIDED",
-  expired: "EXPIRED",
-};
 
 /** An event that can't be applied as it is: its adapter is missing here. */
 export class ApplyError extends Error {

@@ -1,4 +1,4 @@
-export { ApplyError, type ApplyOutcome, type ApplyParts, applyInboxEntry, signingStatusOf } from "./apply-event.js";
+export { ApplyError, type ApplyOutcome, type ApplyParts, applyInboxEntry } from "./apply-event.js";
 export { applyHandler, handleApplyJob } from "./apply-job.js";
 export { applyConfig, ingressConfig } from "./config.js";
 export { inboxCheck } from "./inbox-check.js";

@@ -104,6 +104,12 @@ const statement = `WITH x AS (SELECT * FROM jsonb_to_record($1::text::jsonb) AS 
     ON CONFLICT (tenant_id, connection_id, provider_ref) DO UPDATE
       SET operation_id = EXCLUDED.operation_id,
           role = CASE WHEN r.role = 'draft' THEN EXCLUDED.role ELSE r.role END),
+  staged AS (
+    INSERT INTO contract_signing AS s (tenant_id, connection_id, provider_ref, operation_id, status, status_at)
+    SELECT tenant_id, connection_id, x_ref, operation_id, 'STAGED', now() FROM u
+    WHERE x_ref IS NOT NULL AND action = 'SEND' AND x_role = 'draft'
+    ON CONFLICT (tenant_id, connection_id, provider_ref) DO UPDATE
+      SET operation_id = COALESCE(s.operation_id, EXCLUDED.operation_id), status = COALESCE(s.status, 'STAGED'), updated_at = now()),
   opened AS (
     INSERT INTO ticket (tenant_id, ticket_id, kind, subject_kind, subject_id, owner, reason, details, due_at)
     SELECT u.tenant_id, gen_random_uuid(), 'duplicate', 'operation', u.operation_id::text, t.ticket_owners ->> 'duplicate',

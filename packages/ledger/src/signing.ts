@@ -85,7 +85,7 @@ export async function applyEvent(ledger: Ledger, event: EventToApply): Promise<A
       VALUES (${event.tenantId}, ${event.connectionId}, ${event.providerRef})
       ON CONFLICT (tenant_id, connection_id, provider_ref) DO UPDATE SET updated_at = now()
       RETURNING operation_id, status`;
-    const evidence = await evidenceFrom(sql, event, row?.operation_id ?? null);
+    const evidence = await evidenceFrom(sql, event, row ?? { operation_id: null, status: null });
     const inbox = { tenantId: event.tenantId, inboxId: event.inboxId };
     if (evidence === "refused") {
       await settleInbox(sql, inbox, "CONFLICT", "reference-of-another-operation");
@@ -112,13 +112,16 @@ type Tx = Parameters<Parameters<Ledger["sql"]["begin"]>[1]>[0];
 async function evidenceFrom(
   sql: Tx,
   event: EventToApply,
-  boundTo: string | null,
+  bound: { operation_id: string | null; status: SigningStatus | null },
 ): Promise<string | "refused" | undefined> {
-  if (event.operationId === undefined || event.weak || boundTo === event.operationId) return undefined;
+  // A draft of ours that is more than staged now was sent: evidence although only the first event carries our metadata.
+  const wasDraft = bound.status === "STAGED" && event.status !== undefined && event.status !== "STAGED";
+  const operationId = event.operationId ?? (wasDraft ? (bound.operation_id ?? undefined) : undefined);
+  if (operationId === undefined || event.weak || (bound.operation_id === operationId && !wasDraft)) return undefined;
   const [operation] = await sql<{ known: boolean }[]>`
     SELECT EXISTS (SELECT 1 FROM operation_reference r WHERE r.tenant_id = o.tenant_id AND r.connection_id = o.connection_id
         AND r.provider_ref = ${event.providerRef} AND r.operation_id = o.operation_id AND r.role <> 'draft') AS known
-    FROM signing_operation o WHERE o.tenant_id = ${event.tenantId} AND o.operation_id = ${event.operationId}
+    FROM signing_operation o WHERE o.tenant_id = ${event.tenantId} AND o.operation_id = ${operationId}
       AND o.connection_id = ${event.connectionId} AND o.action = 'SEND'`;
   // Copied metadata of somebody else's request, or another connection's: not evidence for anything of ours.
   if (operation === undefined || operation.known) return undefined;
@@ -126,12 +129,12 @@ async function evidenceFrom(
     await sql.savepoint(async (inner) => {
       await recordEvidence(inner, {
         tenantId: event.tenantId,
-        operationId: event.operationId ?? "",
+        operationId,
         providerRef: event.providerRef,
         role: event.status === "STAGED" ? "draft" : "evidence",
         source: "webhook",
         actor: "webhook-apply",
-        reason: "event-with-our-metadata",
+        reason: event.operationId === undefined ? "event-of-our-draft" : "event-with-our-metadata",
         details: { inboxId: event.inboxId, eventType: event.eventType, status: event.status ?? null },
       });
     });
@@ -139,7 +142,7 @@ async function evidenceFrom(
     if (sqlState(error) === guardStates.referenceOfAnotherOperation) return "refused";
     throw error;
   }
-  return event.operationId;
+  return operationId;
 }
 
 async function leaveUnbound(sql: Tx, event: EventToApply): Promise<Application> {
