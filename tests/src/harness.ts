@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { type ReconcileDeps, reconcileOperation } from "@countersign/app-reconcile-worker";
+import { type ReconcileDeps, reconcileOperation, runWork } from "@countersign/app-reconcile-worker";
 import { type SubmitDeps, submitOperation } from "@countersign/app-submit-worker";
 import { createTestDatabase, type PostgresServer, startPostgres } from "@countersign/devstack";
 import {
@@ -25,6 +25,7 @@ import {
   type PreparedRequest,
   type SignatureProvider,
 } from "@countersign/provider";
+import { BareProvider, OddCodesProvider, PolledProvider, SafeKeyProvider } from "@countersign/provider/testing";
 import { createLogger, type NeutralPayload, neutralPayload, newId } from "@countersign/runtime";
 import { plainPdf, type RunningSimulator, startSimulator } from "@countersign/simulator";
 import { connectionCache } from "@countersign/worker";
@@ -56,7 +57,10 @@ export class Scene {
   readonly encryptionKey: string;
   readonly ledger: Ledger;
   readonly simulator: RunningSimulator;
+  /** WeSign. */
   readonly provider: SignatureProvider;
+  readonly adapters: ReadonlyMap<string, SignatureProvider>;
+  readonly #providerOf = new Map<string, string>();
   readonly submit: SubmitDeps;
   readonly reconcile: ReconcileDeps;
   readonly logLines: string[] = [];
@@ -73,10 +77,18 @@ export class Scene {
     const provider = createProviders(this.#transport).byName("wesign");
     if (provider === undefined) throw new Error("the WeSign adapter is missing");
     this.provider = provider;
+    const adapters: readonly SignatureProvider[] = [
+      provider,
+      new BareProvider(this.#transport),
+      new OddCodesProvider(this.#transport),
+      new SafeKeyProvider(this.#transport),
+      new PolledProvider(this.#transport),
+    ];
+    this.adapters = new Map(adapters.map((adapter) => [adapter.name, adapter]));
     const logger = createLogger({ name: "scene", destination: { write: (line) => void this.logLines.push(line) } });
     const common = {
       ledger: this.ledger,
-      provider: (name: string) => (name === provider.name ? provider : undefined),
+      provider: (name: string) => this.adapters.get(name),
       connection: connectionCache(this.ledger, 0),
       handOver: async () => undefined,
       logger,
@@ -130,6 +142,46 @@ export class Scene {
     );
   }
 
+  adapter(connectionId: string): SignatureProvider {
+    const adapter = this.adapters.get(this.#providerOf.get(connectionId) ?? "wesign");
+    if (adapter === undefined) throw new Error("no such adapter");
+    return adapter;
+  }
+
+  /** Another connection of acme, in a workspace of its own at the provider. */
+  async connect(
+    connectionId: string,
+    options: {
+      provider?: string;
+      verified?: boolean;
+      list?: boolean;
+      metadataLookup?: boolean;
+      ratePerSecond?: number;
+    } = {},
+  ): Promise<void> {
+    const provider = options.provider ?? "wesign";
+    this.#providerOf.set(connectionId, provider);
+    this.simulator.configure({ workspaces: [{ name: connectionId, keys: [`wsk_${connectionId}`] }] });
+    await createConnection(this.ledger, {
+      tenantId: "acme",
+      connectionId,
+      provider,
+      baseUrl: this.simulator.url,
+      credential: `wsk_${connectionId}`,
+      ...(options.metadataLookup === undefined ? {} : { metadataLookup: options.metadataLookup }),
+      ...(options.ratePerSecond === undefined ? {} : { ratePerSecond: options.ratePerSecond }),
+    });
+    if (options.verified ?? provider === "wesign") {
+      const list = options.list === undefined ? {} : { list: options.list };
+      await recordLookupVerification(this.ledger, "acme", connectionId, {
+        verified: true,
+        by: "test",
+        note: "test",
+        ...list,
+      });
+    }
+  }
+
   prepared(request: ReturnType<SignatureProvider["prepare"]>): { request: PreparedRequest; bodyDigest: Buffer } {
     if ("refused" in request) throw new Error(`refused: ${request.field}`);
     const documents = new Map(documentsOf(request).map((digest) => [digest, pdf()]));
@@ -143,17 +195,20 @@ export class Scene {
       payload?: NeutralPayload;
       supersedes?: string;
       mode?: "void-first" | "send-first";
+      connectionId?: string;
     } = {},
   ): Promise<PlanOutcome & { operationId: string }> {
     const tenantId = options.tenantId ?? "acme";
     const operationId = newId();
     const payload = options.payload ?? this.payload();
+    const connectionId = options.connectionId ?? "main";
+    const adapter = this.adapter(connectionId);
     const outcome = await plan(this.ledger, {
       tenantId,
       operationId,
       intentKey: options.intentKey ?? `intent-${operationId}`,
-      approved: { action: "SEND", connectionId: "main", payload },
-      ...this.prepared(this.provider.prepare("SEND", payload, { tenantId, operationId })),
+      approved: { action: "SEND", connectionId, payload },
+      ...this.prepared(adapter.prepare("SEND", payload, { tenantId, operationId })),
       ...(options.supersedes === undefined
         ? {}
         : {
@@ -161,7 +216,7 @@ export class Scene {
               operationId: options.supersedes,
               mode: options.mode ?? "void-first",
               voidRequest: (ids: { tenantId: string; operationId: string }) =>
-                this.prepared(this.provider.prepare("VOID", { schemaVersion: 1 }, ids)),
+                this.prepared(adapter.prepare("VOID", { schemaVersion: 1 }, ids)),
             },
           }),
     });
@@ -172,20 +227,43 @@ export class Scene {
   }
 
   async planVoid(target: string, tenantId = "acme"): Promise<string> {
+    return await this.planOn("VOID", target, { tenantId });
+  }
+
+  async planOn(
+    action: "VOID" | "RESEND" | "FINALIZE",
+    target: string,
+    options: { tenantId?: string; connectionId?: string } = {},
+  ): Promise<string> {
+    const { tenantId = "acme", connectionId = "main" } = options;
     const operationId = newId();
     await plan(this.ledger, {
       tenantId,
       operationId,
-      intentKey: `void-${operationId}`,
-      approved: {
-        action: "VOID",
-        connectionId: "main",
-        payload: { schemaVersion: 1 },
-        target: { operationId: target },
-      },
-      ...this.prepared(this.provider.prepare("VOID", { schemaVersion: 1 }, { tenantId, operationId })),
+      intentKey: `${action}-${operationId}`,
+      approved: { action, connectionId, payload: { schemaVersion: 1 }, target: { operationId: target } },
+      ...this.prepared(this.adapter(connectionId).prepare(action, { schemaVersion: 1 }, { tenantId, operationId })),
     });
     return operationId;
+  }
+
+  /** Makes the request of a VOID that the system plans itself. */
+  voidRequest(connectionId = "main") {
+    return (ids: { tenantId: string; operationId: string }) =>
+      this.prepared(this.adapter(connectionId).prepare("VOID", { schemaVersion: 1 }, ids));
+  }
+
+  /** Runs the work items of a kind for a subject that are due now; how many. */
+  async work(kind: string, subjectId: string): Promise<string[]> {
+    const items = await this.ledger.sql<{ id: string }[]>`
+      SELECT work_item_id AS id FROM work_item WHERE tenant_id = 'acme' AND kind = ${kind} AND subject_id = ${subjectId} AND not_before <= now()
+      ORDER BY not_before`;
+    const ends: string[] = [];
+    for (const { id } of items) {
+      const end = await runWork(this.reconcile, "acme", id);
+      ends.push(end.kind === "not-claimed" ? end.kind : end.what);
+    }
+    return ends;
   }
 
   async operation(operationId: string, tenantId = "acme"): Promise<OperationView> {
@@ -223,6 +301,37 @@ export class Scene {
       if (performance.now() > until) return await this.operation(operationId, tenantId);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
+  }
+
+  /** One submission, whatever becomes of it. */
+  async submitOnce(operationId: string, tenantId = "acme"): Promise<void> {
+    await submitOperation(this.submit, tenantId, operationId);
+  }
+
+  /** Requests at the provider that carry this operation's id. */
+  requests(operationId: string): { id: string; status: string }[] {
+    return this.simulator.audit().operations.find((each) => each.operationId === operationId)?.requests ?? [];
+  }
+
+  /** Calls that reached the provider about this operation, by endpoint. */
+  calls(operationId: string): Readonly<Record<string, number | undefined>> {
+    return this.simulator.audit().operations.find((each) => each.operationId === operationId)?.calls ?? {};
+  }
+
+  /** Somebody makes a second request at the provider that carries our metadata. */
+  async makeAgain(operationId: string): Promise<void> {
+    const { connectionId } = await this.operation(operationId);
+    const form = new FormData();
+    form.set("file", new Blob([new Uint8Array(pdf())], { type: "application/pdf" }), "contract.pdf");
+    form.set("signers", JSON.stringify([{ email: "signer@example.com", role: "customer" }]));
+    form.set("metadata", JSON.stringify({ operation_id: operationId, tenant: "acme" }));
+    const key = connectionId === "main" ? "wsk_test" : `wsk_${connectionId}`;
+    const answer = await fetch(`${this.simulator.url}/v1/signing-requests`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}` },
+      body: form,
+    });
+    if (answer.status !== 201) throw new Error(`the second request was answered ${answer.status}`);
   }
 
   /** What the provider's own books say of an operation. */

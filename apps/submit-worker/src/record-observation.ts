@@ -78,6 +78,12 @@ export async function recordObservation(
   return "unrecorded";
 }
 
+/** Nobody has been mailed for what is only staged: its reference never counts as a send. */
+function roleOf(observation: Observation): "draft" | "evidence" {
+  const status = "recordStatus" in observation ? observation.recordStatus : undefined;
+  return status === "staged" || status === "draft" ? "draft" : "evidence";
+}
+
 /** A FINALIZE changes nothing at the provider: whatever became of it, nothing of it is left there. */
 const onlyRead = (row: ClaimedRow): boolean => row.action === "FINALIZE";
 
@@ -94,7 +100,7 @@ async function record(recording: Recording): Promise<string> {
     case "queued":
       return unknown(recording, {
         providerRef: observation.ref,
-        referenceRole: "evidence",
+        referenceRole: roleOf(observation),
         referenceSource: "queued",
         shows: row.action === "SEND",
         raises: true,
@@ -255,6 +261,7 @@ async function late(recording: Recording): Promise<string> {
     operationId: row.operation_id,
     attemptNo: row.attempt_no,
     ...(observation.kind === "accepted" || observation.kind === "queued" ? { providerRef: observation.ref } : {}),
+    role: roleOf(observation),
     source: "late-answer",
     observation: { ...base.observation, kind: observation.kind },
     closesAttempt:

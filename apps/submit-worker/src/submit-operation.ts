@@ -293,6 +293,7 @@ class Attempt {
         ...(this.#row.target_ref === null ? {} : { targetRef: this.#row.target_ref, ...(await this.#targetStatus()) }),
         ...(this.#row.draft_ref === null ? {} : { draftRef: this.#row.draft_ref }),
         ...(this.#deps.health === undefined ? {} : { onRateLimit: this.#deps.health.rateLimit(connection) }),
+        permit: () => this.#permitted(connection),
         archive: (bytes) => documents.put(tenantId, bytes),
         document: (digest) => documents.get(tenantId, digest),
         deadlineMs: this.#deps.deadlineMs,
