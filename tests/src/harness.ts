@@ -16,6 +16,9 @@ import {
   plan,
   postgresDocumentStore,
   recordLookupVerification,
+  sweepExpiredLeases,
+  visitDueOperations,
+  visitDueWork,
 } from "@countersign/ledger";
 import {
   assembleBody,
@@ -303,6 +306,31 @@ export class Scene {
     }
   }
 
+  /** What the fleet's loops and queues do, in this process: visits what is due and runs it, `sideBySide` at once. */
+  async drive(done: () => Promise<boolean>, options: { timeoutMs: number; sideBySide?: number }): Promise<void> {
+    const until = performance.now() + options.timeoutMs;
+    const running = new Set<Promise<unknown>>();
+    const start = async (work: () => Promise<unknown>): Promise<void> => {
+      while (running.size >= (options.sideBySide ?? 20)) await Promise.race(running);
+      const one: Promise<unknown> = work().finally(() => running.delete(one));
+      running.add(one);
+    };
+    while (!(await done())) {
+      if (performance.now() > until) throw new Error("not done in time");
+      await sweepExpiredLeases(this.ledger, 200, 500);
+      for (const job of await visitDueOperations(this.ledger, 200, 500)) {
+        const { tenantId, subjectId } = job;
+        if (job.queue === "submit") await start(() => submitOperation(this.submit, tenantId, subjectId));
+        else await start(() => reconcileOperation(this.reconcile, tenantId, subjectId));
+      }
+      for (const job of await visitDueWork(this.ledger, 200, 500)) {
+        await start(() => runWork(this.reconcile, job.tenantId, job.subjectId));
+      }
+      await new Promise((resolve) => setTimeout(resolve, 25));
+    }
+    await Promise.all(running);
+  }
+
   /** One submission, whatever becomes of it. */
   async submitOnce(operationId: string, tenantId = "acme"): Promise<void> {
     await submitOperation(this.submit, tenantId, operationId);
@@ -347,6 +375,5 @@ export class Scene {
 }
 
 async function sweep(ledger: Ledger): Promise<void> {
-  const { sweepExpiredLeases } = await import("@countersign/ledger");
   await sweepExpiredLeases(ledger, 100, 1_000);
 }

@@ -56,7 +56,6 @@ interface ReviewedRow {
   target_ref: string | null;
   target_operation_id: string | null;
   wait_ms: number;
-  decided_by: string | null;
 }
 
 /**
@@ -100,15 +99,14 @@ async function lockForReview(sql: AnySql, request: Review): Promise<ReviewedRow>
   const { tenantId, operationId, quiescenceMs } = request;
   const [row] = await sql<ReviewedRow[]>`
     SELECT state, action, connection_id, evidence_no, superseded_by, target_ref, target_operation_id,
-      GREATEST(0, EXTRACT(EPOCH FROM (quiet_from + make_interval(secs => ${quiescenceMs}::float8 / 1000) - now())) * 1000)::float8 AS wait_ms,
-      (SELECT e.actor FROM operation_event e WHERE e.tenant_id = o.tenant_id AND e.operation_id = o.operation_id AND e.from_state = 'NEEDS_REVIEW'
-        ORDER BY e.seq DESC LIMIT 1) AS decided_by
+      GREATEST(0, EXTRACT(EPOCH FROM (quiet_from + make_interval(secs => ${quiescenceMs}::float8 / 1000) - now())) * 1000)::float8 AS wait_ms
     FROM signing_operation o WHERE tenant_id = ${tenantId} AND operation_id = ${operationId} FOR UPDATE OF o`;
   if (row === undefined) throw new NotFoundError("operation");
   if (row.state !== "NEEDS_REVIEW") {
+    const decidedBy = await whoDecided(sql, tenantId, operationId);
     throw new PlanRefusedError("not-in-review", `the operation is ${row.state}: there is nothing to decide`, {
       state: row.state,
-      ...(row.decided_by === null ? {} : { decidedBy: row.decided_by }),
+      ...(decidedBy === undefined ? {} : { decidedBy }),
     });
   }
   if (row.evidence_no !== request.evidenceNo) {
@@ -122,6 +120,15 @@ async function lockForReview(sql: AnySql, request: Review): Promise<ReviewedRow>
     });
   }
   return row;
+}
+
+/** A statement of its own: whoever won has committed while this one waited for the row. */
+async function whoDecided(sql: AnySql, tenantId: string, operationId: string): Promise<string | undefined> {
+  const [line] = await sql<{ actor: string }[]>`
+    SELECT actor FROM operation_event
+    WHERE tenant_id = ${tenantId} AND operation_id = ${operationId} AND from_state = 'NEEDS_REVIEW' AND to_state <> 'NEEDS_REVIEW'
+    ORDER BY seq DESC LIMIT 1`;
+  return line?.actor;
 }
 
 async function planReplacement(ledger: Ledger, sql: AnySql, request: Review, plan: Plan): Promise<PlannedOperation> {
