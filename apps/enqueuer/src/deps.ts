@@ -16,4 +16,6 @@ export interface EnqueuerDeps {
   logger: Logger;
   metrics: Metrics;
   maxDocumentBytes: number;
+  /** No review is decided before the last attempt's end plus this, ms. */
+  quiescenceMs: number;
 }

@@ -69,6 +69,7 @@ runProcess({
       logger,
       metrics,
       maxDocumentBytes: config.MAX_DOCUMENT_BYTES,
+      quiescenceMs: config.QUIESCENCE_MS,
       checks: [
         {
           name: "plan",

@@ -3,6 +3,7 @@ import { type PlanRequest, preparePlan } from "@countersign/client/transaction";
 import { type PlanOutcome, plan } from "@countersign/ledger";
 import type { z } from "zod";
 import type { EnqueuerDeps } from "./deps.js";
+import { handOverPlanned } from "./hand-over-planned.js";
 import { badRequest, ProblemError } from "./problem.js";
 
 export type { OperationRequest };
@@ -60,19 +61,7 @@ export async function planOperation(
     );
   }
   if (outcome.kind === "created") {
-    const due = [outcome.operation, ...outcome.alsoPlanned].filter(
-      (planned) => !planned.waiting && planned.state === "PLANNED",
-    );
-    deps.handOver(
-      due.map(({ operationId, eventNo }) => ({
-        queue: "submit",
-        tenantId,
-        kind: "operation",
-        subjectId: operationId,
-        eventNo,
-        dispatches: 0,
-      })),
-    );
+    handOverPlanned(deps, tenantId, [outcome.operation, ...outcome.alsoPlanned]);
   }
   return outcome;
 }

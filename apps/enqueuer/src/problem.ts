@@ -51,15 +51,25 @@ const statusOf: Record<string, number> = {
   "connection-required": 400,
   "connection-unknown": 422,
   "documents-unknown": 422,
+  "not-in-review": 409,
+  "evidence-moved": 409,
+  "too-early": 409,
+  "dependants-undecided": 409,
+  "reference-of-another-operation": 409,
+  "ticket-closed": 409,
+  "ticket-is-decided": 409,
+  "hold-over": 409,
+  "intent-exists": 409,
+  "provider-unreachable": 503,
 };
 
 function fromRefusal(error: PlanRefusedError): ProblemError {
   const { field, ...detail } = error.detail;
   const named = error.code === "documents-unknown" ? "payload.documents" : field;
-  return new ProblemError(statusOf[error.code] ?? 422, error.code, error.message, {
-    ...detail,
-    ...(typeof named === "string" ? { errors: [{ field: named, message: error.message }] } : {}),
-  });
+  const { retryAfterMs } = detail;
+  const headers = typeof retryAfterMs === "number" ? { "retry-after": String(Math.ceil(retryAfterMs / 1_000)) } : {};
+  const extra = typeof named === "string" ? { errors: [{ field: named, message: error.message }] } : {};
+  return new ProblemError(statusOf[error.code] ?? 422, error.code, error.message, { ...detail, ...extra }, headers);
 }
 
 /** PostgreSQL is away, starting, or full: nothing is known to be wrong with the request. */

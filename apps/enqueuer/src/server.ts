@@ -16,6 +16,9 @@ import { invalid, notFound, ProblemError, toProblem } from "./problem.js";
 import { directoryRoutes } from "./routes/directory.js";
 import { documentRoutes } from "./routes/documents.js";
 import { operationRoutes } from "./routes/operations.js";
+import { reviewRoutes } from "./routes/reviews.js";
+import { ruleRoutes } from "./routes/rules.js";
+import { ticketRoutes } from "./routes/tickets.js";
 
 const jsonBodyLimit = 1_048_576;
 
@@ -86,6 +89,9 @@ export async function buildServer(deps: EnqueuerDeps): Promise<FastifyInstance> 
   app.after(() => {
     documentRoutes(app, deps);
     operationRoutes(app, deps);
+    reviewRoutes(app, deps);
+    ticketRoutes(app, deps);
+    ruleRoutes(app, deps);
     directoryRoutes(app, deps);
     operatingRoutes(app, deps);
   });

@@ -71,6 +71,8 @@ export class TestApi {
       keys[tenantId] = (await createApiKey(ledger, tenantId, "test")).key;
     }
     keys.reader = (await createApiKey(ledger, "acme", "reader", ["operations:read"])).key;
+    keys.reviewer = (await createApiKey(ledger, "acme", "reviewer", ["operations:read", "reviews:write"])).key;
+    keys.admin = (await createApiKey(ledger, "acme", "admin", ["operations:read", "tenant:admin"])).key;
     const logLines: string[] = [];
     const logger = createLogger({ name: "enqueuer", destination: { write: (line) => void logLines.push(line) } });
     const metrics = createMetrics("enqueuer");
@@ -87,6 +89,7 @@ export class TestApi {
       logger,
       metrics,
       maxDocumentBytes: 20_000,
+      quiescenceMs: 0,
     });
     const url = await app.listen({ host: "127.0.0.1", port: 0 });
     return new TestApi({ server, ledger, url, keys, logLines, metrics, handedOver, app, waiting });

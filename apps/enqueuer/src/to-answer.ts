@@ -1,11 +1,15 @@
 import type { OperationAnswer } from "@countersign/client";
-import { explain, type HistoryLine, type OperationView, toIso, userMessage } from "@countersign/ledger";
+import { explain, type HistoryLine, type NearMiss, type OperationView, toIso, userMessage } from "@countersign/ledger";
 
 const iso = (instant: string | null): string | null => (instant === null ? null : toIso(instant));
 
 /** An operation as the API answers it. Without its history, `because` is empty: lists leave it to the single read. */
-export function toAnswer(operation: OperationView, history?: readonly HistoryLine[]): OperationAnswer {
-  const explanation = explain(operation, history ?? []);
+export function toAnswer(
+  operation: OperationView,
+  history?: readonly HistoryLine[],
+  nearMisses?: readonly NearMiss[],
+): OperationAnswer {
+  const explanation = explain(operation, history ?? [], nearMisses ?? []);
   return {
     operationId: operation.operationId,
     intentKey: operation.intentKey,
@@ -26,12 +30,24 @@ export function toAnswer(operation: OperationView, history?: readonly HistoryLin
     supersededBy: operation.supersededBy,
     basis: operation.basis,
     cause: operation.cause,
+    evidenceNo: operation.evidenceNo,
+    archive: operation.archivedSha256 === null ? null : { sha256: operation.archivedSha256 },
     requestedBy: operation.requestedBy,
     approvedBy: operation.approvedBy,
     createdAt: toIso(operation.createdAt),
     updatedAt: toIso(operation.updatedAt),
     finishedAt: iso(operation.finishedAt),
     ...(history === undefined ? {} : { history: history.map(toLine) }),
+    ...(nearMisses === undefined
+      ? {}
+      : {
+          nearMisses: nearMisses.map((miss) => ({
+            kind: miss.kind,
+            at: toIso(miss.at),
+            attempt: miss.attemptNo,
+            actor: miss.actor,
+          })),
+        }),
   };
 }
 

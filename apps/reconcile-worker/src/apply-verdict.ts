@@ -17,8 +17,8 @@ import {
   replaySafe,
   sqlState,
 } from "@countersign/ledger";
+import { signingStatusOf } from "@countersign/provider";
 import { backoffMs } from "@countersign/runtime";
-import { signingStatusOf } from "@countersign/worker";
 import type { PassState } from "./pass-state.js";
 import { told } from "./told.js";
 import type { Verdict } from "./verdict.js";

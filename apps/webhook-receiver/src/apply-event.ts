@@ -12,9 +12,8 @@ import {
   settleInbox,
   sqlState,
 } from "@countersign/ledger";
-import type { SignatureProvider, SigningEvent } from "@countersign/provider";
+import { type SignatureProvider, type SigningEvent, signingStatusOf } from "@countersign/provider";
 import { backoffMs, type Logger, safeError } from "@countersign/runtime";
-import { signingStatusOf } from "@countersign/worker";
 import { ownOperation } from "./read-delivery.js";
 
 export interface ApplyParts {

@@ -1,4 +1,3 @@
-import { type TicketKind, ticketKinds } from "@countersign/ledger";
 import { intentKey, operationId, tenantId } from "@countersign/runtime";
 import { z } from "zod";
 import { UsageError } from "./errors.js";
@@ -24,20 +23,22 @@ export const integerOption = (min: number, max: number) =>
     .transform(Number)
     .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`);
 
-const isTicketKind = (text: string): text is TicketKind => ticketKinds.some((kind) => kind === text);
-
-/** `kind=value` pairs of a repeated option, each kind once. */
-export function perTicketKind(option: string, pairs: readonly string[]): Partial<Record<TicketKind, string>> {
-  const result: Partial<Record<TicketKind, string>> = {};
+/** `name=value` pairs of a repeated option, each of the known names at most once. */
+export function named<Name extends string>(
+  option: string,
+  names: readonly Name[],
+  pairs: readonly string[],
+): Partial<Record<Name, string>> {
+  const result: Partial<Record<Name, string>> = {};
   for (const pair of pairs) {
     const at = pair.indexOf("=");
-    const kind = pair.slice(0, Math.max(0, at));
+    const name = names.find((known) => known === pair.slice(0, Math.max(0, at)));
     const value = pair.slice(at + 1).trim();
-    if (!isTicketKind(kind) || value === "") {
-      throw new UsageError(`${option} must be kind=value, the kind one of ${ticketKinds.join(", ")}; see --help`);
+    if (name === undefined || value === "") {
+      throw new UsageError(`${option} must be name=value, the name one of ${names.join(", ")}; see --help`);
     }
-    if (result[kind] !== undefined) throw new UsageError(`${option} names ${kind} twice; leave one out`);
-    result[kind] = value;
+    if (result[name] !== undefined) throw new UsageError(`${option} names ${name} twice; leave one out`);
+    result[name] = value;
   }
   return result;
 }

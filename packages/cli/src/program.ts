@@ -1,8 +1,12 @@
 import { Command } from "commander";
 import { addConnection } from "./commands/connection.js";
+import { addHold } from "./commands/hold.js";
 import { addKey } from "./commands/key.js";
 import { addMigrate } from "./commands/migrate.js";
 import { addOperations } from "./commands/operations.js";
+import { addPolicy } from "./commands/policy.js";
+import { addProviders } from "./commands/providers.js";
+import { addReview } from "./commands/review.js";
 import { addSend } from "./commands/send.js";
 import { addTenant } from "./commands/tenant.js";
 import { addTickets } from "./commands/tickets.js";
@@ -47,6 +51,10 @@ function buildProgram(tools: CommandTools): Command {
   addSend(program, tools);
   addVoid(program, tools);
   addOperations(program, tools);
+  addReview(program, tools);
   addTickets(program, tools);
+  addHold(program, tools);
+  addPolicy(program, tools);
+  addProviders(program, tools);
   return program;
 }

@@ -73,6 +73,8 @@ const operation: OperationAnswer = {
   supersededBy: null,
   basis: "proof",
   cause: null,
+  evidenceNo: 1,
+  archive: null,
   requestedBy: null,
   approvedBy: null,
   createdAt: "2026-01-01T00:00:00Z",

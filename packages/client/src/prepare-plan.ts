@@ -118,7 +118,8 @@ const digested = (request: PreparedRequest, documents: ReadonlyMap<string, Uint8
   bodyDigest: Buffer.from(bodyDigest(request, documents), "hex"),
 });
 
-const voidRequestOf =
+/** Makes the request of a VOID that the system plans itself. */
+export const voidRequestOf =
   (provider: SignatureProvider): VoidRequest =>
   (ids) =>
     digested(accepted(provider.prepare("VOID", { schemaVersion: 1 }, ids)), new Map());

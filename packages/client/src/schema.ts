@@ -95,12 +95,18 @@ export const operation = z.object({
   supersededBy: operationId.nullable(),
   basis: z.string().nullable(),
   cause: z.string().nullable(),
+  /** Which evidence a decision on it has to name. */
+  evidenceNo: z.int(),
+  /** The sealed document that a FINALIZE archived: `GET /v1/documents/{sha256}`. */
+  archive: z.object({ sha256: z.string() }).nullable(),
   requestedBy: z.string().nullable(),
   approvedBy: z.string().nullable(),
   createdAt: z.string(),
   updatedAt: z.string(),
   finishedAt: z.string().nullable(),
   history: z.array(historyLine).optional(),
+  /** Guards that worked: senders that came too late, claims lost, verdicts refused. */
+  nearMisses: z.array(z.object({ kind: z.string(), at: z.string(), attempt: z.int(), actor: z.string() })).optional(),
 });
 export type OperationAnswer = z.output<typeof operation>;
 
@@ -119,17 +125,108 @@ export const operationPage = z.object({ data: z.array(operation), nextCursor: z.
 
 export const documentAnswer = z.object({ sha256: z.string(), size: z.int() });
 
-export const ticketPage = z.object({
+const decision = { who: opaqueId, why: z.string().max(500) };
+
+/** Body of `POST /v1/operations/{id}/review`. */
+export const reviewRequest = z.strictObject({
+  ...decision,
+  decision: z.enum(["keep", "abandon"]),
+  /** Which reference to keep; left out for VOID, RESEND and FINALIZE. */
+  reference: z.string().min(1).max(255).optional(),
+  /** The reference is none that the ledger knows: it is read at the provider first. */
+  foundByHand: z.boolean().optional(),
+  /** `evidenceNo` of the operation as it was seen. */
+  evidenceNo: z.int().min(0),
+  /** What becomes of operations that wait for an abandoned VOID. */
+  dependants: z.enum(["release", "retire", "retry"]).optional(),
+  /** A SEND that is planned in the same transaction in place of the abandoned one. */
+  replacement: z
+    .strictObject({
+      intentKey: producersIntentKey,
+      payload: neutralPayload,
+      mode: z.enum(["void-first", "send-first"]).default("void-first"),
+      requestedBy: opaqueId.optional(),
+      approvedBy: opaqueId.optional(),
+    })
+    .optional(),
+});
+
+export const reviewAnswer = z.object({
+  operation,
+  /** VOIDs that the decision planned or released. */
+  planned: z.array(operationId),
+  replacement: operationId.nullable(),
+});
+
+export const ticket = z.object({
+  ticketId: z.string(),
+  kind: z.string(),
+  subjectKind: z.string(),
+  subjectId: z.string(),
+  owner: z.string(),
+  reason: z.string(),
+  openedAt: z.string(),
+  dueAt: z.string(),
+  resolvedAt: z.string().nullable(),
+  resolution: z.string().nullable(),
+  resolvedBy: z.string().nullable(),
+});
+export const ticketPage = z.object({ data: z.array(ticket) });
+
+/** A ticket with what its decision needs: the evidence, the references, and who waits. */
+export const ticketDetail = ticket.extend({
+  operation: z
+    .object({
+      state: stateName,
+      evidenceNo: z.int(),
+      references: z.array(z.object({ reference: z.string(), role: z.string(), status: z.string().nullable() })),
+      waiting: z.array(z.object({ operationId, action: z.string(), relation: z.string() })),
+    })
+    .nullable(),
+});
+
+export const ticketResolveRequest = z.strictObject({ who: opaqueId, resolution: z.string().max(500) });
+/** For a `duplicate` ticket: which reference stays; null keeps none. */
+export const ticketDecideRequest = z.strictObject({ ...decision, keep: z.string().min(1).max(255).nullable() });
+export const ticketDecideAnswer = z.object({ operationId, planned: z.array(operationId), leftAlone: z.int() });
+
+export const holdRequest = z.strictObject({
+  ...decision,
+  connection: connectionName.optional(),
+  action: z.enum(actions).optional(),
+  /** Ends by itself after this many minutes. */
+  minutes: z.int().min(1).max(525_600).optional(),
+});
+export const holdPage = z.object({
   data: z.array(
     z.object({
-      ticketId: z.string(),
-      kind: z.string(),
-      subjectKind: z.string(),
-      subjectId: z.string(),
-      owner: z.string(),
+      holdId: z.string(),
+      connection: z.string().nullable(),
+      action: z.string().nullable(),
+      heldBy: z.string(),
       reason: z.string(),
-      openedAt: z.string(),
-      dueAt: z.string(),
+      createdAt: z.string(),
+      endsAt: z.string().nullable(),
+    }),
+  ),
+});
+
+export const policyRequest = z.strictObject({
+  ...decision,
+  policy: z.enum(["treat-unprovable-as-done", "accept-duplicate-and-void", "accept-replay-risk"]),
+  action: z.enum(actions),
+  connection: connectionName.optional(),
+});
+export const policyPage = z.object({
+  data: z.array(
+    z.object({
+      policyId: z.string(),
+      policy: z.string(),
+      action: z.string(),
+      connection: z.string().nullable(),
+      writtenBy: z.string(),
+      reason: z.string(),
+      createdAt: z.string(),
     }),
   ),
 });

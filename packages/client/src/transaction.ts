@@ -9,7 +9,8 @@ import {
 import { providerByName } from "@countersign/provider";
 import { type PlanningParts, type PlanRequest, preparePlan } from "./prepare-plan.js";
 
-export { chooseConnection, type PlanningParts, type PlanRequest, preparePlan } from "./prepare-plan.js";
+export { chooseConnection, type PlanningParts, type PlanRequest, preparePlan, voidRequestOf } from "./prepare-plan.js";
+export { prepareReview, type ReviewRequest } from "./prepare-review.js";
 
 /** The usual parts over one ledger and the built-in adapters. */
 export function planningParts(ledger: Ledger): PlanningParts {

@@ -1,3 +1,4 @@
+import type { NearMiss } from "./near-miss.js";
 import type { HistoryLine, OperationView } from "./read.js";
 import { toIso } from "./read.js";
 import { type Sent, sent } from "./sent.js";
@@ -28,9 +29,16 @@ function answerSentence(operation: OperationView, verdict: Sent): string {
   if (operation.state === "CONFIRMED" && operation.cause === "already-over") {
     return "Yes, the target is void, but not by this operation: it was over already and nothing more was sent.";
   }
+  if (verdict === "yes" && operation.action === "FINALIZE") return "Yes, the sealed document is in the archive.";
   if (verdict === "yes") return `Yes, this ${noun} went out: the provider has it.`;
   if (verdict === "unknown" && operation.basis !== null && operation.basis !== "proof") {
     return `Nobody can prove it: this ${noun} was taken as done by a ${operation.basis}, not proven.`;
+  }
+  if (verdict === "unknown" && operation.state === "NEEDS_REVIEW" && operation.reason === "unprovable") {
+    return `Nobody can know: this ${noun} may have gone out, and the provider offers nothing to ask. A person has to decide.`;
+  }
+  if (verdict === "unknown" && operation.state === "SUPERSEDED") {
+    return `Nobody can know: this ${noun} was given up although it may have gone out. It goes on being looked for.`;
   }
   if (verdict === "unknown")
     return `Not known yet: this ${noun} may have gone out. It is not sent again until that is settled.`;
@@ -59,13 +67,48 @@ const historyWords: Record<string, string> = {
   "target-confirmed": "what it acts on is confirmed, so it may go out",
   "void-confirmed": "the older request is void, so it may go out",
   "target-is-void": "a lookup shows that the target is void",
+  "target-is-discarded": "a lookup shows that the staged document is discarded",
+  "target-expired": "a lookup shows that the target had expired: nothing more is needed",
+  "target-completed": "the target is completed, which contradicts this operation",
+  "target-declined": "a signer declined the target, which contradicts this operation",
+  "target-not-complete": "the target is not completed yet",
+  "worker-died": "the worker that called the provider died without a result, which proves nothing",
+  "found-by-audit": "an audit look after the end found another request",
+  "nothing-new": "an audit look after the end found nothing that was not known",
+  "as-said": "an audit look after the end found the target as this says",
+  unprovable: "nothing at this provider can prove it either way",
+  "lookup-not-verified":
+    "a lookup found nothing, but lookups on this connection have not been verified, so that proves nothing",
+  "lookup-retention-passed": "a lookup found nothing, but is older than what the provider's lookup still shows",
+  "more-than-one-match": "more than one request of ours exists",
+  "draft-continued": "a draft of ours exists and nobody has been mailed: its second step follows",
+  "found-staged-as-asked": "the document is staged, as was asked",
+  "replay-safe": "the same bytes go out again under the same key, which this provider documents as safe",
+  "replay-by-policy": "the same bytes go out again under the same key; a written policy accepts the risk",
+  "kept-by-review": "a decision kept one reference",
+  "abandoned-by-review": "a decision gave it up",
+  "near-miss": "the worker came too late and sent nothing",
+  released: "what it waited for has ended",
+  "duplicate-requested": "the same approval was asked for again by somebody else",
+};
+
+const nearMissWords: Record<NearMiss["kind"], string> = {
+  "woke-after-lease": "a worker woke after its lease and sent nothing",
+  "claim-lost": "a second worker came for it while one was calling, and sent nothing",
+  "claim-gone": "a worker found its claim gone before the first byte, and sent nothing",
+  "stale-verdict": "a verdict was refused because newer evidence had arrived",
 };
 
 function evidenceSentence(line: HistoryLine): string {
   const words = historyWords[line.reason] ?? line.reason.replaceAll("-", " ");
   const attempt = line.attemptNo > 0 ? `, attempt ${line.attemptNo}` : "";
-  return `${toIso(line.at)} ${line.toState ?? line.kind}${attempt}: ${words} (${line.reason}, by ${line.actor}).`;
+  const { why } = line.evidence ?? {};
+  const said = typeof why === "string" ? ` Reason given: ${why}.` : "";
+  return `${toIso(line.at)} ${line.toState ?? line.kind}${attempt}: ${words} (${line.reason}, by ${line.actor}).${said}`;
 }
+
+const nearMissSentence = (miss: NearMiss): string =>
+  `${toIso(miss.at)} near miss, attempt ${miss.attemptNo}: ${nearMissWords[miss.kind]} (${miss.kind}, by ${miss.actor}).`;
 
 function nextSentence(operation: OperationView): string {
   switch (operation.state) {
@@ -90,13 +133,23 @@ function nextSentence(operation: OperationView): string {
   }
 }
 
-/** Pure: the explanation of an operation from its row and history. */
-export function explain(operation: OperationView, history: readonly HistoryLine[]): Explanation {
+/** Pure: the explanation of an operation from its row, its history and its near misses. */
+export function explain(
+  operation: OperationView,
+  history: readonly HistoryLine[],
+  nearMisses: readonly NearMiss[] = [],
+): Explanation {
   const verdict = sent(operation);
+  const told = [
+    ...history.map((line) => ({ at: line.at, sentence: evidenceSentence(line) })),
+    ...nearMisses.map((miss) => ({ at: miss.at, sentence: nearMissSentence(miss) })),
+  ];
+  // PostgreSQL's text sorts by time; the history's own order decides between equal moments.
+  if (nearMisses.length > 0) told.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
   return {
     sent: verdict,
     answer: answerSentence(operation, verdict),
-    because: history.map(evidenceSentence),
+    because: told.map((each) => each.sentence),
     next: nextSentence(operation),
     nextLookAt: operation.dueAt === null || isFinal(operation.state) ? null : toIso(operation.dueAt),
   };

@@ -118,10 +118,14 @@ export {
   type Caller,
   createApiKey,
   createTenant,
+  getTenant,
   type NewTenant,
+  producerScopes,
 } from "./tenants.js";
 export {
+  closeTicket,
   defaultThresholds,
+  getTicket,
   listTickets,
   type NewTicket,
   openTicket,
@@ -133,4 +137,5 @@ export {
 } from "./tickets.js";
 export * from "./transitions.js";
 export { type KnownReference as StoredReference, knownReferences } from "./void-references.js";
+export { type Waiter, waitersOf } from "./waiters.js";
 export { claimWork, finishWork, postponeWork, type WorkItem, type WorkKind } from "./work.js";

@@ -35,7 +35,10 @@ export async function createTenant(ledger: Ledger, tenant: NewTenant): Promise<v
   if (result.count === 0) throw new PlanRefusedError("tenant-exists", `tenant ${tenant.tenantId} exists already`);
 }
 
-export const apiScopes = ["operations:write", "operations:read", "documents:write"] as const;
+/** What a producer's key may do. */
+export const producerScopes = ["operations:write", "operations:read", "documents:write"] as const;
+/** Beside them: deciding reviews and tickets, and holding or ruling a whole tenant. Only where a key is given them by name. */
+export const apiScopes = [...producerScopes, "reviews:write", "tenant:admin"] as const;
 export type ApiScope = (typeof apiScopes)[number];
 
 const digestOf = (key: string): Buffer => createHash("sha256").update(key).digest();
@@ -45,7 +48,7 @@ export async function createApiKey(
   ledger: Ledger,
   tenantId: string,
   name: string,
-  scopes: readonly ApiScope[] = apiScopes,
+  scopes: readonly ApiScope[] = producerScopes,
 ): Promise<{ keyId: string; key: string }> {
   await ledger.tenantKey(tenantId);
   const keyId = randomUUID();
@@ -82,4 +85,15 @@ export async function refuseDuplicate<Result>(
     if (sqlState(error) === uniqueViolation) throw new PlanRefusedError(code, message);
     throw error;
   }
+}
+
+/** Who owns a tenant's tickets, and its thresholds; undefined where there is no such tenant. */
+export async function getTenant(
+  ledger: Ledger,
+  tenantId: string,
+): Promise<{ tenantId: string; ticketOwners: Record<string, string>; thresholds: Record<string, number> } | undefined> {
+  const [row] = await ledger.sql<
+    { tenantId: string; ticketOwners: Record<string, string>; thresholds: Record<string, number> }[]
+  >`SELECT tenant_id AS "tenantId", ticket_owners AS "ticketOwners", thresholds FROM tenant WHERE tenant_id = ${tenantId}`;
+  return row;
 }

@@ -1,4 +1,6 @@
 import type { AnySql, Ledger } from "./database.js";
+import { NotFoundError, PlanRefusedError } from "./errors.js";
+import { checkReason } from "./reason.js";
 
 /** What a person may be asked to look at. Every tenant names an owner team for each (the database insists). */
 export const ticketKinds = [
@@ -76,14 +78,58 @@ export interface Ticket {
   dueAt: string;
   resolvedAt: string | null;
   resolution: string | null;
+  resolvedBy: string | null;
 }
 
-/** Open tickets of a tenant, the most urgent first. */
-export async function listTickets(ledger: Ledger, tenantId: string, limit = 100): Promise<Ticket[]> {
+const columns = (sql: AnySql) => sql`
+  ticket_id AS "ticketId", kind, subject_kind AS "subjectKind", subject_id AS "subjectId", owner, reason,
+  opened_at AS "openedAt", due_at AS "dueAt", resolved_at AS "resolvedAt", resolution, resolved_by AS "resolvedBy"`;
+
+/** Tickets of a tenant: open ones (the most urgent first), closed ones (the last first), or one kind of them. */
+export async function listTickets(
+  ledger: Ledger,
+  tenantId: string,
+  limit = 100,
+  filter: { status?: "open" | "closed"; kind?: string } = {},
+): Promise<Ticket[]> {
+  const closed = filter.status === "closed";
+  const kind = filter.kind ?? null;
   return await ledger.sql<Ticket[]>`
-    SELECT ticket_id AS "ticketId", kind, subject_kind AS "subjectKind", subject_id AS "subjectId", owner, reason,
-      opened_at AS "openedAt", due_at AS "dueAt", resolved_at AS "resolvedAt", resolution
-    FROM ticket WHERE tenant_id = ${tenantId} AND resolved_at IS NULL ORDER BY due_at LIMIT ${limit}`;
+    SELECT ${columns(ledger.sql)} FROM ticket
+    WHERE tenant_id = ${tenantId} AND (resolved_at IS NOT NULL) = ${closed} AND (${kind}::text IS NULL OR kind = ${kind})
+    ORDER BY ${closed ? ledger.sql`resolved_at DESC` : ledger.sql`due_at`} LIMIT ${limit}`;
+}
+
+/** One ticket of a tenant; undefined for another tenant's, exactly as for none. */
+export async function getTicket(ledger: Ledger, tenantId: string, ticketId: string): Promise<Ticket | undefined> {
+  const [row] = await ledger.sql<Ticket[]>`
+    SELECT ${columns(ledger.sql)} FROM ticket WHERE tenant_id = ${tenantId} AND ticket_id = ${ticketId}`;
+  return row;
+}
+
+/** These are decided, with consequences, not merely closed. */
+const decidedKinds = new Set<string>(["needs-review", "duplicate"]);
+
+/**
+ * Closes a ticket with a resolution. Throws not-found, `ticket-closed`, `reason-missing`, and `ticket-is-decided` for the
+ * kinds that need a decision (`review`, `decideDuplicate`).
+ */
+export async function closeTicket(
+  ledger: Ledger,
+  closing: { tenantId: string; ticketId: string; who: string; resolution: string },
+): Promise<void> {
+  const { tenantId, ticketId, who, resolution } = closing;
+  checkReason(who, resolution);
+  const ticket = await getTicket(ledger, tenantId, ticketId);
+  if (ticket === undefined) throw new NotFoundError("ticket");
+  if (decidedKinds.has(ticket.kind) && ticket.resolvedAt === null) {
+    throw new PlanRefusedError("ticket-is-decided", `a ${ticket.kind} ticket is closed by deciding it`, {
+      kind: ticket.kind,
+    });
+  }
+  if (!(await resolveTicket(ledger, tenantId, ticketId, `person:${who}`, resolution))) {
+    throw new PlanRefusedError("ticket-closed", "this ticket has been closed already");
+  }
 }
 
 /** Closes a ticket; false where it was closed already or is not this tenant's. */

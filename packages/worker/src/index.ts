@@ -4,4 +4,3 @@ export { handOver, toDispatch } from "./hand-over.js";
 export { Permits } from "./permits.js";
 export { healthOf, healthOfLookup, ProviderHealth } from "./provider-health.js";
 export { runWorker, type WorkerParts, type WorkerProcess, workerConfig } from "./run-worker.js";
-export { signingStatusOf } from "./signing-status.js";

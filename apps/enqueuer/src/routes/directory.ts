@@ -1,31 +1,14 @@
-import { connectionPage, ticketPage } from "@countersign/client";
-import { listConnections, listTickets, toIso } from "@countersign/ledger";
+import { connectionPage } from "@countersign/client";
+import { listConnections, toIso } from "@countersign/ledger";
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import type { EnqueuerDeps } from "../deps.js";
 
 const secured = { security: [{ apiKey: [] }] };
 
-/** Open tickets and connections of the caller's tenant. */
+/** Connections of the caller's tenant. */
 export function directoryRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
   const typed = app.withTypeProvider<ZodTypeProvider>();
-  typed.route({
-    method: "GET",
-    url: "/v1/tickets",
-    schema: {
-      summary: "Open tickets, most urgent first",
-      tags: ["tickets"],
-      ...secured,
-      response: { 200: ticketPage },
-    },
-    handler: async (request) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "operations:read");
-      const tickets = await listTickets(deps.ledger, tenantId);
-      return {
-        data: tickets.map((ticket) => ({ ...ticket, openedAt: toIso(ticket.openedAt), dueAt: toIso(ticket.dueAt) })),
-      };
-    },
-  });
   typed.route({
     method: "GET",
     url: "/v1/connections",

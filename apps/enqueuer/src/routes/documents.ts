@@ -1,6 +1,8 @@
 import { documentAnswer } from "@countersign/client";
+import { sha256Hex } from "@countersign/runtime";
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import { z } from "zod";
 import { noteSubject } from "../access-log.js";
 import type { EnqueuerDeps } from "../deps.js";
 import { badRequest, ProblemError } from "../problem.js";
@@ -8,8 +10,24 @@ import { badRequest, ProblemError } from "../problem.js";
 /** Bytes before the header that readers accept (ISO 32000, annex H). */
 const headerWithin = 1_024;
 
-/** `PUT /v1/documents`: raw PDF in, its SHA-256 out. Content-addressed, so twice is once. */
+/** `PUT /v1/documents`: raw PDF in, its SHA-256 out. Content-addressed, so twice is once. `GET` brings it back. */
 export function documentRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
+  app.withTypeProvider<ZodTypeProvider>().route({
+    method: "GET",
+    url: "/v1/documents/:sha256",
+    schema: {
+      summary: "A stored PDF: an uploaded one, or a sealed one that a FINALIZE archived",
+      tags: ["documents"],
+      security: [{ apiKey: [] }],
+      params: z.object({ sha256: sha256Hex }),
+    },
+    handler: async (request, reply) => {
+      const { tenantId } = await deps.authenticate(request.headers.authorization, "operations:read");
+      noteSubject(request, { tenant: tenantId });
+      const bytes = await deps.documents.get(tenantId, request.params.sha256);
+      return reply.type("application/pdf").header("cache-control", "no-store").send(bytes);
+    },
+  });
   app.withTypeProvider<ZodTypeProvider>().route({
     method: "PUT",
     url: "/v1/documents",

@@ -1,5 +1,13 @@
 import { operation, operationPage, operationRequest, planAnswer, stateName } from "@countersign/client";
-import { getHistory, getOperation, isResolved, listOperations, type OperationView, toIso } from "@countersign/ledger";
+import {
+  getHistory,
+  getNearMisses,
+  getOperation,
+  isResolved,
+  listOperations,
+  type OperationView,
+  toIso,
+} from "@countersign/ledger";
 import { actions, intentKey, operationId } from "@countersign/runtime";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
@@ -54,7 +62,11 @@ async function answerOf(
       found = await find(deps, tenantId, id);
     }
   }
-  return toAnswer(found, await getHistory(deps.ledger, tenantId, id));
+  const [history, nearMisses] = await Promise.all([
+    getHistory(deps.ledger, tenantId, id),
+    getNearMisses(deps.ledger, tenantId, id),
+  ]);
+  return toAnswer(found, history, nearMisses);
 }
 
 /** Plan, read, list (DESIGN §9). */

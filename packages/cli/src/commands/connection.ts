@@ -1,4 +1,4 @@
-import { createConnection, listConnections, pauseConnection, resumeConnection } from "@countersign/ledger";
+import { createConnection, listConnections, pauseConnection, resumeConnection, setRate } from "@countersign/ledger";
 import { providerByName, providers } from "@countersign/provider";
 import type { Command } from "commander";
 import { z } from "zod";
@@ -10,13 +10,14 @@ import { withLedger } from "../with-ledger.js";
 import { addConnectionSetKey } from "./connection-set-key.js";
 import { addConnectionVerify } from "./connection-verify.js";
 
-/** `connection create|verify|set-key|pause|resume|list`. */
+/** `connection create|verify|set-key|rate|pause|resume|list`. */
 export function addConnection(program: Command, tools: CommandTools): void {
   const connection = program.command("connection").description("Connections to signature providers.");
   addCreate(connection, tools);
   addConnectionVerify(connection, tools);
   addConnectionSetKey(connection, tools);
   addPause(connection, tools);
+  addRate(connection, tools);
   addResume(connection, tools);
   addList(connection, tools);
 }
@@ -81,6 +82,38 @@ function addCreate(parent: Command, tools: CommandTools): void {
         ? ` Until countersign connection verify has run, its lookups may confirm but not prove absence.`
         : "";
       return { value: stored, text: `Connection ${connectionId} is created.${next}` };
+    },
+  });
+}
+
+function addRate(parent: Command, tools: CommandTools): void {
+  define(parent, tools, {
+    name: "rate",
+    description:
+      "Calls per second of a connection, submissions and lookups of all workers together; none for no limit of ours.",
+    example: "countersign connection rate 5 --tenant acme --connection main",
+    options: (command) =>
+      command
+        .argument("<per-second>", "calls per second, or none")
+        .requiredOption("--tenant <id>", "whose connection")
+        .option("--connection <id>", "which one (the only or default one when left out)"),
+    schema: z.object({
+      tenant: tenantOption,
+      connection: connectionOption.optional(),
+      "per-second": z
+        .string()
+        .regex(/^(none|\d{1,5}(\.\d{1,3})?)$/, "must be a number of calls per second, or none")
+        .transform((text) => (text === "none" ? null : Number(text)))
+        .refine((rate) => rate === null || rate > 0, "must be more than 0, or none"),
+    }),
+    run: async ({ tenant, connection, "per-second": ratePerSecond }, io) => {
+      const connectionId = await withLedger(io, async (ledger) => {
+        const id = await chooseConnection(ledger, tenant, connection);
+        await setRate(ledger, tenant, id, ratePerSecond);
+        return id;
+      });
+      const text = ratePerSecond === null ? "has no limit of ours" : `makes at most ${ratePerSecond} calls per second`;
+      return { value: { tenantId: tenant, connectionId, ratePerSecond }, text: `Connection ${connectionId} ${text}.` };
     },
   });
 }

@@ -1,4 +1,4 @@
-import { apiScopes, createApiKey } from "@countersign/ledger";
+import { apiScopes, createApiKey, producerScopes } from "@countersign/ledger";
 import type { Command } from "commander";
 import { z } from "zod";
 import { type CommandTools, collect, define } from "../define.js";
@@ -16,14 +16,18 @@ export function addKey(program: Command, tools: CommandTools): void {
       command
         .requiredOption("--tenant <id>", "whose key")
         .requiredOption("--name <name>", "what it is for")
-        .option("--scope <scope>", `${apiScopes.join(", ")}; may be repeated (all when left out)`, collect),
+        .option(
+          "--scope <scope>",
+          `${apiScopes.join(", ")}; may be repeated (${producerScopes.join(", ")} when left out)`,
+          collect,
+        ),
     schema: z.object({
       tenant: tenantOption,
       name: z.string().trim().min(1, "must not be empty").max(200, "must be at most 200 characters"),
       scope: z.array(z.enum(apiScopes, `must be one of ${apiScopes.join(", ")}`)).optional(),
     }),
     run: async ({ tenant, name, scope }, io) => {
-      const scopes = scope ?? [...apiScopes];
+      const scopes = scope ?? [...producerScopes];
       const made = await withLedger(io, (ledger) => createApiKey(ledger, tenant, name, scopes));
       return { value: { tenantId: tenant, ...made, scopes }, text: made.key };
     },

@@ -1,6 +1,7 @@
 import {
   explain,
   getHistory,
+  getNearMisses,
   getOperation,
   getReferences,
   type Ledger,
@@ -46,8 +47,9 @@ function addShow(program: Command, tools: CommandTools): void {
       await withLedger(io, async (ledger) => {
         const view = await found(ledger, tenant, operation);
         const history = await getHistory(ledger, tenant, operation);
+        const nearMisses = await getNearMisses(ledger, tenant, operation);
         const references = await getReferences(ledger, tenant, operation);
-        const { because, nextLookAt } = explain(view, history);
+        const { because, nextLookAt } = explain(view, history, nearMisses);
         const facts = [
           ["operation", view.operationId],
           ["action", view.action],
@@ -63,7 +65,7 @@ function addShow(program: Command, tools: CommandTools): void {
         ];
         const lines = facts.map(([name, value]) => `${(name ?? "").padEnd(20)} ${value ?? ""}`);
         return {
-          value: { ...view, sent: sent(view), because, nextLookAt, references, history },
+          value: { ...view, sent: sent(view), because, nextLookAt, references, history, nearMisses },
           text: [...lines, "", ...because].join("\n"),
         };
       }),
@@ -80,7 +82,11 @@ function addExplain(program: Command, tools: CommandTools): void {
     run: async ({ operation, tenant }, io) =>
       await withLedger(io, async (ledger) => {
         const view = await found(ledger, tenant, operation);
-        const value = explain(view, await getHistory(ledger, tenant, operation));
+        const value = explain(
+          view,
+          await getHistory(ledger, tenant, operation),
+          await getNearMisses(ledger, tenant, operation),
+        );
         const look =
           value.nextLookAt === null ? "Nobody needs to look again." : `Somebody looks next at ${value.nextLookAt}.`;
         const because = value.because.map((sentence) => `  ${sentence}`);

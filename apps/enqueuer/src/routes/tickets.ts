@@ -1,0 +1,161 @@
+import {
+  ticketDecideAnswer,
+  ticketDecideRequest,
+  ticketDetail,
+  ticketPage,
+  ticketResolveRequest,
+} from "@countersign/client";
+import { voidRequestOf } from "@countersign/client/transaction";
+import {
+  closeTicket,
+  decideDuplicate,
+  getOperation,
+  getTicket,
+  knownReferences,
+  listTickets,
+  NotFoundError,
+  type Ticket,
+  ticketKinds,
+  toIso,
+  waitersOf,
+} from "@countersign/ledger";
+import type { FastifyInstance } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import { z } from "zod";
+import type { EnqueuerDeps } from "../deps.js";
+import { handOverPlanned } from "../hand-over-planned.js";
+import { notFound, ProblemError } from "../problem.js";
+
+const secured = { tags: ["tickets"], security: [{ apiKey: [] }] };
+const byId = z.object({ id: z.uuid() });
+const iso = (instant: string | null): string | null => (instant === null ? null : toIso(instant));
+
+const toAnswer = (each: Ticket) => ({
+  ...each,
+  openedAt: toIso(each.openedAt),
+  dueAt: toIso(each.dueAt),
+  resolvedAt: iso(each.resolvedAt),
+});
+
+/** What somebody has been asked to look at, and what they decided. */
+export function ticketRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
+  const typed = app.withTypeProvider<ZodTypeProvider>();
+  typed.route({
+    method: "GET",
+    url: "/v1/tickets",
+    schema: {
+      summary: "Tickets, the most urgent first",
+      ...secured,
+      querystring: z.strictObject({
+        status: z.enum(["open", "closed"]).default("open"),
+        kind: z.enum(ticketKinds).optional(),
+        limit: z.coerce.number().int().min(1).max(1_000).default(100),
+      }),
+      response: { 200: ticketPage },
+    },
+    handler: async (request) => {
+      const { tenantId } = await deps.authenticate(request.headers.authorization, "operations:read");
+      const { status, kind, limit } = request.query;
+      const tickets = await listTickets(deps.ledger, tenantId, limit, {
+        status,
+        ...(kind === undefined ? {} : { kind }),
+      });
+      return { data: tickets.map(toAnswer) };
+    },
+  });
+  typed.route({
+    method: "GET",
+    url: "/v1/tickets/:id",
+    schema: {
+      summary: "One ticket, with what its decision needs",
+      ...secured,
+      params: byId,
+      response: { 200: ticketDetail },
+    },
+    handler: async (request) => {
+      const { tenantId } = await deps.authenticate(request.headers.authorization, "operations:read");
+      const found = await getTicket(deps.ledger, tenantId, request.params.id);
+      if (found === undefined) throw notFound("ticket");
+      return { ...toAnswer(found), operation: await about(deps, tenantId, found) };
+    },
+  });
+  decisionRoutes(app, deps);
+}
+
+function decisionRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
+  const typed = app.withTypeProvider<ZodTypeProvider>();
+  typed.route({
+    method: "POST",
+    url: "/v1/tickets/:id/resolve",
+    schema: {
+      summary: "Close a ticket, with a resolution",
+      ...secured,
+      params: byId,
+      body: ticketResolveRequest,
+      response: { 204: z.null() },
+    },
+    handler: async (request, reply) => {
+      const { tenantId } = await deps.authenticate(request.headers.authorization, "reviews:write");
+      await closeTicket(deps.ledger, { tenantId, ticketId: request.params.id, ...request.body });
+      return reply.code(204).send(null);
+    },
+  });
+  typed.route({
+    method: "POST",
+    url: "/v1/tickets/:id/decide",
+    schema: {
+      summary: "Decide a duplicate ticket: which reference stays",
+      ...secured,
+      params: byId,
+      body: ticketDecideRequest,
+      response: { 200: ticketDecideAnswer },
+    },
+    handler: async (request) => {
+      const { tenantId } = await deps.authenticate(request.headers.authorization, "reviews:write");
+      const ticket = await getTicket(deps.ledger, tenantId, request.params.id);
+      if (ticket === undefined) throw notFound("ticket");
+      const { keep, who, why } = request.body;
+      const decided = await decideDuplicate(deps.ledger, {
+        tenantId,
+        ticketId: ticket.ticketId,
+        ...(keep === null ? {} : { keep }),
+        who,
+        why,
+        basis: "person",
+        voidRequest: voidRequestOf(await providerOf(deps, tenantId, ticket.subjectId)),
+      });
+      handOverPlanned(deps, tenantId, decided.planned);
+      const planned = decided.planned.map(({ operationId }) => operationId);
+      return { operationId: decided.operationId, planned, leftAlone: decided.leftAlone };
+    },
+  });
+}
+
+async function providerOf(deps: EnqueuerDeps, tenantId: string, operationId: string) {
+  const operation = z.uuid().safeParse(operationId).success
+    ? await getOperation(deps.ledger, tenantId, operationId)
+    : undefined;
+  if (operation === undefined) throw new NotFoundError("operation");
+  const connections = await deps.planning.connections(tenantId);
+  const connection = connections.find((each) => each.connectionId === operation.connectionId);
+  const provider = connection === undefined ? undefined : deps.planning.provider(connection.provider);
+  if (provider === undefined)
+    throw new ProblemError(422, "provider-unknown", "This build has no adapter for the provider");
+  return provider;
+}
+
+async function about(deps: EnqueuerDeps, tenantId: string, ticket: Ticket) {
+  if (ticket.subjectKind !== "operation") return null;
+  const operation = await getOperation(deps.ledger, tenantId, ticket.subjectId);
+  if (operation === undefined) return null;
+  const [references, waiting] = await Promise.all([
+    knownReferences(deps.ledger.sql, tenantId, ticket.subjectId),
+    waitersOf(deps.ledger, tenantId, ticket.subjectId),
+  ]);
+  return {
+    state: operation.state,
+    evidenceNo: operation.evidenceNo,
+    references: references.map(({ providerRef, role, status }) => ({ reference: providerRef, role, status })),
+    waiting: waiting.map(({ operationId, action, relation }) => ({ operationId, action, relation })),
+  };
+}

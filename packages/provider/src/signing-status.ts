@@ -1,0 +1,18 @@
+import type { ProviderStatus } from "./port.js";
+
+/** A provider's word for a request's status, in the ledger's words: `contract_signing.status`. */
+export const signingStatusOf: Record<
+  ProviderStatus,
+  "STAGED" | "SENT" | "VIEWED" | "PARTIALLY_SIGNED" | "COMPLETED" | "DECLINED" | "VOIDED" | "EXPIRED"
+> = {
+  draft: "STAGED",
+  staged: "STAGED",
+  sent: "SENT",
+  viewed: "VIEWED",
+  "partially-signed": "PARTIALLY_SIGNED",
+  completed: "COMPLETED",
+  declined: "DECLINED",
+  withdrawn: "VOIDED",
+  expired: "EXPIRED",
+  discarded: "VOIDED",
+};
