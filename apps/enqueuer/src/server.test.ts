@@ -145,10 +145,17 @@ describe("bad input is refused by field and changes nothing:", () => {
     ],
     ["an unknown action", () => ({ body: JSON.stringify({ intentKey: "x", action: "BURN" }) }), 422, "action"],
     [
-      "an unsupported action",
-      () => ({ body: JSON.stringify({ intentKey: "x", action: "FINALIZE", target: { operationId: newId() } }) }),
+      "words to the signer where the action takes none",
+      () => ({
+        body: JSON.stringify({
+          intentKey: "x",
+          action: "FINALIZE",
+          target: { operationId: newId() },
+          payload: { message: "please" },
+        }),
+      }),
       422,
-      "action",
+      "payload.message",
     ],
     ["an unknown field", () => ({ body: JSON.stringify(send("x", { colour: "red" })) }), 422, "body"],
     [
