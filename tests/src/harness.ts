@@ -257,13 +257,13 @@ export class Scene {
   }
 
   /** Runs the work items of a kind for a subject that are due now; how many. */
-  async work(kind: string, subjectId: string): Promise<string[]> {
+  async work(kind: string, subjectId: string, deps: ReconcileDeps = this.reconcile): Promise<string[]> {
     const items = await this.ledger.sql<{ id: string }[]>`
       SELECT work_item_id AS id FROM work_item WHERE tenant_id = 'acme' AND kind = ${kind} AND subject_id = ${subjectId} AND not_before <= now()
       ORDER BY not_before`;
     const ends: string[] = [];
     for (const { id } of items) {
-      const end = await runWork(this.reconcile, "acme", id);
+      const end = await runWork(deps, "acme", id);
       ends.push(end.kind === "not-claimed" ? end.kind : end.what);
     }
     return ends;
@@ -360,6 +360,24 @@ export class Scene {
       body: form,
     });
     if (answer.status !== 201) throw new Error(`the second request was answered ${answer.status}`);
+  }
+
+  /** Somebody stages a second document at the provider that carries our metadata; its reference. */
+  async stageAgain(operationId: string): Promise<string> {
+    const answer = await fetch(`${this.simulator.url}/v1/templates/tpl_contract/instantiate`, {
+      method: "POST",
+      headers: { authorization: "Bearer wsk_test", "content-type": "application/json" },
+      body: JSON.stringify({
+        signers: [{ email: "signer@example.com", role: "customer" }],
+        metadata: { operation_id: operationId, tenant: "acme" },
+        review: true,
+      }),
+    });
+    const body: unknown = await answer.json();
+    if (typeof body !== "object" || body === null || !("id" in body) || typeof body.id !== "string") {
+      throw new Error(`staging was answered ${answer.status}`);
+    }
+    return body.id;
   }
 
   /** What the provider's own books say of an operation. */

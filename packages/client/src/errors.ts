@@ -19,8 +19,8 @@ export class CountersignProblem extends Error {
 export class RetriesExhaustedError extends Error {
   override readonly name = "RetriesExhaustedError";
   readonly tries: number;
-  constructor(tries: number, cause: unknown) {
-    super(`no answer after ${tries} tries: ask again with the same intent key`, { cause });
+  constructor(tries: number, cause: unknown, remedy = "ask again with the same intent key") {
+    super(`no answer after ${tries === 1 ? "1 try" : `${tries} tries`}: ${remedy}`, { cause });
     this.tries = tries;
   }
 }

@@ -1,7 +1,5 @@
 export {
   type Branches,
-  type CallOptions,
-  type ClientOptions,
   type Countersign,
   createClient,
   type Intent,
@@ -9,22 +7,37 @@ export {
   type ListFilter,
   match,
 } from "./client.js";
+export type {
+  Decisions,
+  HoldRequest,
+  PolicyRequest,
+  ReviewAnswer,
+  ReviewDecision,
+  Ticket,
+  TicketDetail,
+  TicketFilter,
+} from "./decisions.js";
 export { CountersignProblem, RetriesExhaustedError } from "./errors.js";
+export type { CallOptions, ClientOptions } from "./http-client.js";
 export {
   connectionName,
   connectionPage,
   documentAnswer,
   historyLine,
+  holdAnswer,
   holdPage,
   holdRequest,
+  type OpenDecision,
   type OperationAnswer,
   type OperationRequest,
+  openDecision,
   operation,
   operationPage,
   operationRequest,
   type PlanAnswer,
   type Problem,
   planAnswer,
+  policyAnswer,
   policyPage,
   policyRequest,
   problem,

@@ -73,6 +73,8 @@ export const historyLine = z.object({
   evidence: z.record(z.string(), z.unknown()).nullable(),
 });
 
+const knownReference = z.object({ reference: z.string(), role: z.string(), status: z.string().nullable() });
+
 /** An operation as `GET /v1/operations/{id}` and the plan answer give it. */
 export const operation = z.object({
   operationId,
@@ -107,6 +109,8 @@ export const operation = z.object({
   history: z.array(historyLine).optional(),
   /** Guards that worked: senders that came too late, claims lost, verdicts refused. */
   nearMisses: z.array(z.object({ kind: z.string(), at: z.string(), attempt: z.int(), actor: z.string() })).optional(),
+  /** Every reference seen for it; only for a key that may decide (`reviews:write`), and only in the single read. */
+  references: z.array(knownReference).optional(),
 });
 export type OperationAnswer = z.output<typeof operation>;
 
@@ -127,8 +131,7 @@ export const documentAnswer = z.object({ sha256: z.string(), size: z.int() });
 
 const decision = { who: opaqueId, why: z.string().max(500) };
 
-/** Body of `POST /v1/operations/{id}/review`. */
-export const reviewRequest = z.strictObject({
+const reviewBody = z.strictObject({
   ...decision,
   decision: z.enum(["keep", "abandon"]),
   /** Which reference to keep; left out for VOID, RESEND and FINALIZE. */
@@ -151,6 +154,25 @@ export const reviewRequest = z.strictObject({
     .optional(),
 });
 
+/** What a body would leave unsaid is refused rather than ignored. */
+const onlyFor: Record<"keep" | "abandon", readonly ("reference" | "foundByHand" | "dependants" | "replacement")[]> = {
+  keep: ["reference", "foundByHand"],
+  abandon: ["dependants", "replacement"],
+};
+
+/** Body of `POST /v1/operations/{id}/review`. */
+export const reviewRequest = reviewBody.superRefine((body, context) => {
+  const other = body.decision === "keep" ? "abandon" : "keep";
+  for (const field of onlyFor[other]) {
+    if (body[field] !== undefined) {
+      context.addIssue({ code: "custom", path: [field], message: `belongs to the decision ${other} only` });
+    }
+  }
+  if (body.foundByHand === true && body.reference === undefined) {
+    context.addIssue({ code: "custom", path: ["reference"], message: "is needed: it is read at the provider" });
+  }
+});
+
 export const reviewAnswer = z.object({
   operation,
   /** VOIDs that the decision planned or released. */
@@ -171,16 +193,34 @@ export const ticket = z.object({
   resolution: z.string().nullable(),
   resolvedBy: z.string().nullable(),
 });
-export const ticketPage = z.object({ data: z.array(ticket) });
+export const ticketPage = z.object({ data: z.array(ticket), nextCursor: z.string().nullable() });
 
-/** A ticket with what its decision needs: the evidence, the references, and who waits. */
+/** A decision that may be taken, and what it would do: consequences before the click. */
+export const openDecision = z.object({
+  decision: z.enum(["keep", "abandon"]),
+  /** What it would keep; null: the target's (VOID, RESEND, FINALIZE), or none. */
+  reference: z.string().nullable(),
+  /** References that get a VOID. */
+  voids: z.array(z.string()),
+  /** References that are over already and stay as they are. */
+  leftAlone: z.array(z.string()),
+  /** It has to say what becomes of those that wait, in one of these words; empty: it need not. */
+  dependants: z.array(z.enum(["release", "retire", "retry"])),
+});
+export type OpenDecision = z.output<typeof openDecision>;
+
+/** A ticket with what its decision needs: the evidence, the references, who waits, and what may be decided. */
 export const ticketDetail = ticket.extend({
   operation: z
     .object({
+      action: z.enum(actions),
       state: stateName,
       evidenceNo: z.int(),
-      references: z.array(z.object({ reference: z.string(), role: z.string(), status: z.string().nullable() })),
+      references: z.array(knownReference),
       waiting: z.array(z.object({ operationId, action: z.string(), relation: z.string() })),
+      /** No review before this moment: an attempt may still become visible. */
+      decidableFrom: z.string().nullable(),
+      decisions: z.array(openDecision),
     })
     .nullable(),
 });
@@ -197,6 +237,7 @@ export const holdRequest = z.strictObject({
   /** Ends by itself after this many minutes. */
   minutes: z.int().min(1).max(525_600).optional(),
 });
+export const holdAnswer = z.object({ holdId: z.string() });
 export const holdPage = z.object({
   data: z.array(
     z.object({
@@ -217,6 +258,7 @@ export const policyRequest = z.strictObject({
   action: z.enum(actions),
   connection: connectionName.optional(),
 });
+export const policyAnswer = z.object({ policyId: z.string() });
 export const policyPage = z.object({
   data: z.array(
     z.object({

@@ -21,8 +21,8 @@ const openStatement = `WITH old AS (
     FROM tenant t CROSS JOIN LATERAL (
       SELECT operation_id, state, attempt_no, last_observation, first_attempt_at, created_at, open_dependencies FROM signing_operation s
       WHERE s.tenant_id = t.tenant_id AND s.state IN ('PLANNED','IN_FLIGHT','UNKNOWN','RECONCILING')
-        AND (s.operation_id < ${firstIdAt(
-          "(now() - LEAST(make_interval(mins => (t.thresholds ->> 'age-unknown')::int), make_interval(mins => (t.thresholds ->> 'age-planned')::int), make_interval(mins => (t.thresholds ->> 'age-declined')::int), make_interval(mins => (t.thresholds ->> 'age-waiting')::int), interval '5 minutes'))",
+        AND s.operation_id < ${firstIdAt(
+          `(now() - LEAST(${["age-unknown", "age-planned", "age-declined", "age-waiting"].map(minutes).join(", ")}, interval '5 minutes'))`,
         )}) o)
   INSERT INTO ticket (tenant_id, ticket_id, kind, subject_kind, subject_id, owner, reason, due_at)
   SELECT old.tenant_id, gen_random_uuid(), 'aged', 'operation', old.operation_id::text, old.ticket_owners ->> 'aged', old.reason,

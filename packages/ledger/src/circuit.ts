@@ -47,7 +47,12 @@ export async function noteProviderUp(ledger: Ledger, tenantId: string, connectio
     await sql`
       UPDATE provider_connection SET circuit_failures = 0, circuit_opened_at = NULL
       WHERE tenant_id = ${tenantId} AND connection_id = ${connectionId}`;
-    if (before.open) await rampUp(sql, { tenantId, connectionId });
+    if (!before.open) return;
+    await rampUp(sql, { tenantId, connectionId });
+    await sql`
+      UPDATE ticket SET resolved_at = now(), resolved_by = 'ledger', resolution = 'the provider answers again'
+      WHERE tenant_id = ${tenantId} AND kind = 'connection-paused' AND subject_kind = 'connection' AND subject_id = ${connectionId}
+        AND reason = 'provider-down' AND resolved_at IS NULL`;
   });
 }
 

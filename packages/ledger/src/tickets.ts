@@ -85,19 +85,32 @@ const columns = (sql: AnySql) => sql`
   ticket_id AS "ticketId", kind, subject_kind AS "subjectKind", subject_id AS "subjectId", owner, reason,
   opened_at AS "openedAt", due_at AS "dueAt", resolved_at AS "resolvedAt", resolution, resolved_by AS "resolvedBy"`;
 
-/** Tickets of a tenant: open ones (the most urgent first), closed ones (the last first), or one kind of them. */
+export interface TicketFilter {
+  /** `open` when left out. */
+  status?: "open" | "closed" | "all";
+  kind?: string;
+  /** Ticket id after which to go on. */
+  cursor?: string;
+}
+
+/** Tickets of a tenant, one page: the most urgent first, or of the closed ones the last closed first. */
 export async function listTickets(
   ledger: Ledger,
   tenantId: string,
   limit = 100,
-  filter: { status?: "open" | "closed"; kind?: string } = {},
+  filter: TicketFilter = {},
 ): Promise<Ticket[]> {
-  const closed = filter.status === "closed";
-  const kind = filter.kind ?? null;
-  return await ledger.sql<Ticket[]>`
-    SELECT ${columns(ledger.sql)} FROM ticket
-    WHERE tenant_id = ${tenantId} AND (resolved_at IS NOT NULL) = ${closed} AND (${kind}::text IS NULL OR kind = ${kind})
-    ORDER BY ${closed ? ledger.sql`resolved_at DESC` : ledger.sql`due_at`} LIMIT ${limit}`;
+  const { sql } = ledger;
+  const { status = "open", kind = null, cursor = null } = filter;
+  const closed = status === "closed";
+  const key = closed ? sql`(resolved_at, ticket_id)` : sql`(due_at, ticket_id)`;
+  const after = sql`(SELECT ${closed ? sql`resolved_at` : sql`due_at`}, ticket_id FROM ticket WHERE tenant_id = ${tenantId} AND ticket_id = ${cursor})`;
+  return await sql<Ticket[]>`
+    SELECT ${columns(sql)} FROM ticket
+    WHERE tenant_id = ${tenantId} AND (${status} = 'all' OR (resolved_at IS NOT NULL) = ${closed})
+      AND (${kind}::text IS NULL OR kind = ${kind})
+      ${cursor === null ? sql`` : sql`AND ${key} ${closed ? sql`<` : sql`>`} ${after}`}
+    ORDER BY ${closed ? sql`resolved_at DESC, ticket_id DESC` : sql`due_at, ticket_id`} LIMIT ${limit}`;
 }
 
 /** One ticket of a tenant; undefined for another tenant's, exactly as for none. */
@@ -107,12 +120,10 @@ export async function getTicket(ledger: Ledger, tenantId: string, ticketId: stri
   return row;
 }
 
-/** These are decided, with consequences, not merely closed. */
-const decidedKinds = new Set<string>(["needs-review", "duplicate"]);
-
 /**
- * Closes a ticket with a resolution. Throws not-found, `ticket-closed`, `reason-missing`, and `ticket-is-decided` for the
- * kinds that need a decision (`review`, `decideDuplicate`).
+ * Closes a ticket with a resolution. Throws not-found, `ticket-closed`, `reason-missing`, `reason-unsuitable`, and
+ * `ticket-is-decided` where closing would hide a decision that is still open: a duplicate, or a review whose operation is
+ * in NEEDS_REVIEW (`decideDuplicate`, `review`).
  */
 export async function closeTicket(
   ledger: Ledger,
@@ -120,16 +131,19 @@ export async function closeTicket(
 ): Promise<void> {
   const { tenantId, ticketId, who, resolution } = closing;
   checkReason(who, resolution);
+  const closed = await ledger.sql`
+    UPDATE ticket t SET resolved_at = now(), resolution = ${resolution}, resolved_by = ${`person:${who}`}
+    WHERE tenant_id = ${tenantId} AND ticket_id = ${ticketId} AND resolved_at IS NULL AND kind <> 'duplicate'
+      AND (kind <> 'needs-review' OR NOT EXISTS (
+        SELECT 1 FROM signing_operation o WHERE o.tenant_id = t.tenant_id AND o.state = 'NEEDS_REVIEW'
+          AND o.operation_id = CASE WHEN t.kind = 'needs-review' THEN t.subject_id::uuid END))`;
+  if (closed.count === 1) return;
   const ticket = await getTicket(ledger, tenantId, ticketId);
   if (ticket === undefined) throw new NotFoundError("ticket");
-  if (decidedKinds.has(ticket.kind) && ticket.resolvedAt === null) {
-    throw new PlanRefusedError("ticket-is-decided", `a ${ticket.kind} ticket is closed by deciding it`, {
-      kind: ticket.kind,
-    });
-  }
-  if (!(await resolveTicket(ledger, tenantId, ticketId, `person:${who}`, resolution))) {
-    throw new PlanRefusedError("ticket-closed", "this ticket has been closed already");
-  }
+  if (ticket.resolvedAt !== null) throw new PlanRefusedError("ticket-closed", "this ticket has been closed already");
+  throw new PlanRefusedError("ticket-is-decided", `a ${ticket.kind} ticket is closed by deciding it`, {
+    kind: ticket.kind,
+  });
 }
 
 /** Closes a ticket; false where it was closed already or is not this tenant's. */
