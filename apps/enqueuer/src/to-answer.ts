@@ -1,5 +1,13 @@
 import type { OperationAnswer } from "@countersign/client";
-import { explain, type HistoryLine, type NearMiss, type OperationView, toIso, userMessage } from "@countersign/ledger";
+import {
+  explain,
+  type HistoryLine,
+  type NearMiss,
+  type OperationView,
+  type StoredReference,
+  toIso,
+  userMessage,
+} from "@countersign/ledger";
 
 const iso = (instant: string | null): string | null => (instant === null ? null : toIso(instant));
 
@@ -50,6 +58,13 @@ export function toAnswer(
         }),
   };
 }
+
+/** A reference as the API answers it. */
+export const toReference = ({ providerRef, role, status }: StoredReference) => ({
+  reference: providerRef,
+  role,
+  status,
+});
 
 const toLine = (line: HistoryLine) => ({
   seq: line.seq,

@@ -103,11 +103,7 @@ export function decisionsOver(http: HttpClient): Decisions {
   };
 }
 
-async function* allTickets(
-  http: HttpClient,
-  filter: TicketFilter = {},
-  options?: CallOptions,
-): AsyncGenerator<Ticket> {
+async function* allTickets(http: HttpClient, filter: TicketFilter = {}, options?: CallOptions): AsyncGenerator<Ticket> {
   let cursor: string | null = null;
   do {
     const query = new URLSearchParams();

@@ -83,7 +83,11 @@ export class HttpClient {
       }
       if (made < tries) await wait(again, request.options?.signal);
     }
-    throw new RetriesExhaustedError(tries, last, tries === 1 ? "it may have been done: look before asking again" : undefined);
+    throw new RetriesExhaustedError(
+      tries,
+      last,
+      tries === 1 ? "it may have been done: look before asking again" : undefined,
+    );
   }
 
   async #once<Answer>(request: Request, read: (bytes: Buffer) => Answer) {

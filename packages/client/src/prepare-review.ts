@@ -67,7 +67,9 @@ export async function prepareReview(
   if (request.decision === "keep") {
     const { reference } = request;
     const call = { baseUrl: connection.baseUrl, credential: connection.credential, deadlineMs: readDeadlineMs };
-    const byHand = request.foundByHand === true && reference !== undefined;
+    // What the ledger refuses anyway is refused without a call.
+    const standing = operation.state === "NEEDS_REVIEW" && operation.evidenceNo === request.evidenceNo;
+    const byHand = request.foundByHand === true && reference !== undefined && standing;
     const found = byHand ? { foundByHand: await readByHand(provider, reference, call, request) } : {};
     return {
       ...common,

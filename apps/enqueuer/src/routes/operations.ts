@@ -1,9 +1,12 @@
 import { operation, operationPage, operationRequest, planAnswer, stateName } from "@countersign/client";
 import {
+  type ApiScope,
+  type Caller,
   getHistory,
   getNearMisses,
   getOperation,
   isResolved,
+  knownReferences,
   listOperations,
   type OperationView,
   toIso,
@@ -16,7 +19,7 @@ import { noteSubject } from "../access-log.js";
 import type { EnqueuerDeps } from "../deps.js";
 import { intentKeyOf, planOperation } from "../plan-operation.js";
 import { notFound } from "../problem.js";
-import { toAnswer } from "../to-answer.js";
+import { toAnswer, toReference } from "../to-answer.js";
 import { waitSecondsOf } from "../wait.js";
 
 const byId = z.object({ id: operationId });
@@ -29,6 +32,9 @@ const listQuery = z.strictObject({
   cursor: operationId.optional(),
   limit: z.coerce.number().int().min(1).max(200).default(50),
 });
+
+/** Who may decide sees what there is to decide on. */
+const reviewScope = "reviews:write" satisfies ApiScope;
 
 const secured = { tags: ["operations"], security: [{ apiKey: [] }] };
 
@@ -50,7 +56,7 @@ async function answerOf(
   deps: EnqueuerDeps,
   request: FastifyRequest,
   reply: FastifyReply,
-  tenantId: string,
+  { tenantId, scopes }: Caller,
   id: string,
 ) {
   const seconds = waitSecondsOf(request.headers.prefer);
@@ -66,7 +72,10 @@ async function answerOf(
     getHistory(deps.ledger, tenantId, id),
     getNearMisses(deps.ledger, tenantId, id),
   ]);
-  return toAnswer(found, history, nearMisses);
+  const answer = toAnswer(found, history, nearMisses);
+  if (!scopes.includes(reviewScope)) return answer;
+  const references = await knownReferences(deps.ledger.sql, tenantId, id);
+  return { ...answer, references: references.map(toReference) };
 }
 
 /** Plan, read, list (DESIGN §9). */
@@ -87,14 +96,15 @@ export function operationRoutes(app: FastifyInstance, deps: EnqueuerDeps): void 
       response: { 200: planAnswer, 201: planAnswer },
     },
     handler: async (request, reply) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "operations:write");
+      const caller = await deps.authenticate(request.headers.authorization, "operations:write");
+      const { tenantId } = caller;
       noteSubject(request, { tenant: tenantId });
       const key = intentKeyOf(request.headers["idempotency-key"], request.body.intentKey);
       const outcome = await planOperation(deps, tenantId, key, request.body);
       const id = outcome.operation.operationId;
       noteSubject(request, { operation: id });
       plans.inc({ outcome: outcome.kind });
-      const answer = await answerOf(deps, request, reply, tenantId, id);
+      const answer = await answerOf(deps, request, reply, caller, id);
       reply.header("location", `/v1/operations/${id}`);
       if (outcome.kind === "created") {
         reply.code(201);
@@ -114,9 +124,9 @@ export function operationRoutes(app: FastifyInstance, deps: EnqueuerDeps): void 
     url: "/v1/operations/:id",
     schema: { summary: "One operation with its whole history", ...secured, params: byId, response: { 200: operation } },
     handler: async (request, reply) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "operations:read");
-      noteSubject(request, { tenant: tenantId, operation: request.params.id });
-      return await answerOf(deps, request, reply, tenantId, request.params.id);
+      const caller = await deps.authenticate(request.headers.authorization, "operations:read");
+      noteSubject(request, { tenant: caller.tenantId, operation: request.params.id });
+      return await answerOf(deps, request, reply, caller, request.params.id);
     },
   });
   typed.route({

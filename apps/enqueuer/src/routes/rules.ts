@@ -1,4 +1,4 @@
-import { holdPage, holdRequest, policyPage, policyRequest } from "@countersign/client";
+import { holdAnswer, holdPage, holdRequest, policyAnswer, policyPage, policyRequest } from "@countersign/client";
 import {
   holdSending,
   listHolds,
@@ -52,7 +52,7 @@ function holdRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       summary: "Send nothing of a tenant, a connection or an action; planning goes on",
       ...tags,
       body: holdRequest,
-      response: { 201: z.object({ holdId: z.string() }) },
+      response: { 201: holdAnswer },
     },
     handler: async (request, reply) => {
       const { tenantId } = await deps.authenticate(request.headers.authorization, "tenant:admin");
@@ -113,7 +113,7 @@ function policyRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       summary: "Write a policy",
       ...tags,
       body: policyRequest,
-      response: { 201: z.object({ policyId: z.string() }) },
+      response: { 201: policyAnswer },
     },
     handler: async (request, reply) => {
       const { tenantId } = await deps.authenticate(request.headers.authorization, "tenant:admin");

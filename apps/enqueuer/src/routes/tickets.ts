@@ -24,7 +24,9 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import type { EnqueuerDeps } from "../deps.js";
 import { handOverPlanned } from "../hand-over-planned.js";
+import { openDecisions } from "../open-decisions.js";
 import { notFound, ProblemError } from "../problem.js";
+import { toReference } from "../to-answer.js";
 
 const secured = { tags: ["tickets"], security: [{ apiKey: [] }] };
 const byId = z.object({ id: z.uuid() });
@@ -44,23 +46,26 @@ export function ticketRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
     method: "GET",
     url: "/v1/tickets",
     schema: {
-      summary: "Tickets, the most urgent first",
+      summary: "Tickets, the most urgent first; closed ones the last closed first",
       ...secured,
       querystring: z.strictObject({
-        status: z.enum(["open", "closed"]).default("open"),
+        status: z.enum(["open", "closed", "all"]).default("open"),
         kind: z.enum(ticketKinds).optional(),
+        cursor: z.uuid().optional(),
         limit: z.coerce.number().int().min(1).max(1_000).default(100),
       }),
       response: { 200: ticketPage },
     },
     handler: async (request) => {
       const { tenantId } = await deps.authenticate(request.headers.authorization, "operations:read");
-      const { status, kind, limit } = request.query;
-      const tickets = await listTickets(deps.ledger, tenantId, limit, {
+      const { status, kind, cursor, limit } = request.query;
+      const tickets = await listTickets(deps.ledger, tenantId, limit + 1, {
         status,
         ...(kind === undefined ? {} : { kind }),
+        ...(cursor === undefined ? {} : { cursor }),
       });
-      return { data: tickets.map(toAnswer) };
+      const page = tickets.slice(0, limit);
+      return { data: page.map(toAnswer), nextCursor: tickets.length > limit ? (page.at(-1)?.ticketId ?? null) : null };
     },
   });
   typed.route({
@@ -114,6 +119,9 @@ function decisionRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       const { tenantId } = await deps.authenticate(request.headers.authorization, "reviews:write");
       const ticket = await getTicket(deps.ledger, tenantId, request.params.id);
       if (ticket === undefined) throw notFound("ticket");
+      if (ticket.kind !== "duplicate") {
+        throw new ProblemError(422, "ticket-unsuitable", `a ${ticket.kind} ticket is not decided this way`);
+      }
       const { keep, who, why } = request.body;
       const decided = await decideDuplicate(deps.ledger, {
         tenantId,
@@ -152,10 +160,18 @@ async function about(deps: EnqueuerDeps, tenantId: string, ticket: Ticket) {
     knownReferences(deps.ledger.sql, tenantId, ticket.subjectId),
     waitersOf(deps.ledger, tenantId, ticket.subjectId),
   ]);
+  const { action, state, evidenceNo, quietFrom } = operation;
+  const open = { ticketKind: ticket.kind, action, state, references, waiting: waiting.length };
   return {
-    state: operation.state,
-    evidenceNo: operation.evidenceNo,
-    references: references.map(({ providerRef, role, status }) => ({ reference: providerRef, role, status })),
-    waiting: waiting.map(({ operationId, action, relation }) => ({ operationId, action, relation })),
+    action,
+    state,
+    evidenceNo,
+    references: references.map(toReference),
+    waiting: waiting.map((each) => ({ operationId: each.operationId, action: each.action, relation: each.relation })),
+    decidableFrom:
+      state !== "NEEDS_REVIEW" || quietFrom === null
+        ? null
+        : new Date(Date.parse(toIso(quietFrom)) + deps.quiescenceMs).toISOString(),
+    decisions: ticket.resolvedAt === null ? openDecisions(open) : [],
   };
 }
