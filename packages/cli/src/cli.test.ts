@@ -137,7 +137,10 @@ describe("connection verify", () => {
     expect(done.json()).toMatchObject({
       verified: true,
       leftBehind: false,
-      steps: ["send", "find-by-metadata", "empty-filter", "read-by-id", "withdraw"].map((step) => ({ step, ok: true })),
+      steps: ["send", "find-by-metadata", "empty-filter", "list-of-many", "read-by-id", "withdraw"].map((step) => ({
+        step,
+        ok: true,
+      })),
     });
     expect(done.code).toBe(0);
     expect(Number(done.json().lagMs)).toBeGreaterThanOrEqual(200);

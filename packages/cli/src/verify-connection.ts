@@ -23,7 +23,7 @@ export interface VerifyOptions {
 
 /** One step of the check. `note` holds codes, counts and times only. */
 export interface VerifyStep {
-  readonly step: "send" | "find-by-metadata" | "empty-filter" | "read-by-id" | "withdraw";
+  readonly step: "send" | "find-by-metadata" | "empty-filter" | "list-of-many" | "read-by-id" | "withdraw";
   readonly ok: boolean;
   readonly ms: number;
   readonly note: string;
@@ -56,7 +56,7 @@ export const defaultSandboxSigner = "countersign-check@example.com";
 export async function verifyConnection(options: VerifyOptions): Promise<VerifyResult> {
   const check = await Check.open(options);
   const sent = await check.send();
-  let looked: { lagMs: number } | undefined;
+  let looked: Looked | undefined;
   let gone = false;
   try {
     if (sent !== undefined) looked = await check.look(sent);
@@ -67,7 +67,8 @@ export async function verifyConnection(options: VerifyOptions): Promise<VerifyRe
     const left = gone ? "it was found and withdrawn" : `look for metadata operation_id ${check.operationId}`;
     throw new RefusedError("send-ambiguous", `nobody can tell whether the check's request was made; ${left}`);
   }
-  const failed = check.steps.find((step) => !step.ok && step.step !== "withdraw");
+  // A list that doesn't show what was made only means that many are not settled by it: each is looked up by itself.
+  const failed = check.steps.find((step) => !step.ok && step.step !== "withdraw" && step.step !== "list-of-many");
   const note = failed === undefined ? `found after ${looked?.lagMs ?? 0} ms` : `${failed.step}: ${failed.note}`;
   const verified = failed === undefined;
   const lag = looked === undefined ? {} : { lagMs: looked.lagMs };
@@ -76,9 +77,20 @@ export async function verifyConnection(options: VerifyOptions): Promise<VerifyRe
     by: options.by,
     note,
     ...lag,
+    list: verified && looked?.list === true,
   });
   return { verified, ...lag, note, operationId: check.operationId, leftBehind: !gone, steps: check.steps };
 }
+
+/** What the looks showed. */
+interface Looked {
+  lagMs: number;
+  /** One list for many may count towards absence. */
+  list: boolean;
+}
+
+/** Beyond any difference of the two clocks, ms. */
+const listMarginMs = 3_600_000;
 
 /** One run against one connection. */
 class Check {
@@ -145,13 +157,36 @@ class Check {
     }
   }
 
-  /** The three looks, as far as they go; undefined where one failed before the lag was known. */
-  async look(ref: string): Promise<{ lagMs: number } | undefined> {
+  /** The looks, as far as they go; undefined where one failed before the lag was known. */
+  async look(ref: string): Promise<Looked | undefined> {
+    const sentBy = new Date();
     const lagMs = await this.#find(ref);
     if (lagMs === undefined) return undefined;
     await this.#askForNothing();
+    const list = await this.#list(ref, sentBy);
     await this.#read(ref);
-    return { lagMs };
+    return { lagMs, list };
+  }
+
+  /** Does one list of everything since a moment show it, and one that begins later not? Then absence may be read from it. */
+  async #list(ref: string, sentBy: Date): Promise<boolean> {
+    const provider = this.#provider;
+    if (provider.lookupMany === undefined || provider.capabilities.SEND.lookup.many !== true) return false;
+    const started = performance.now();
+    const { operationId } = this;
+    const since = (createdAfter: Date) =>
+      provider.lookupMany?.(
+        { tenantId: this.#options.tenantId, operationIds: [operationId], createdAfter },
+        this.#lookupCall,
+      );
+    const recent = await since(new Date(sentBy.getTime() - listMarginMs));
+    const later = await since(new Date(sentBy.getTime() + listMarginMs));
+    const shows =
+      recent?.kind === "found" && recent.matches.get(operationId)?.some((match) => match.ref === ref) === true;
+    const honours = later?.kind === "found" && later.items === 0;
+    const note = shows && honours ? "shows what was made, and only since the moment asked for" : "not to be relied on";
+    this.#note("list-of-many", shows && honours, started, note);
+    return shows && honours;
   }
 
   /** Withdraws the request, or whatever the lookup finds of it; true where nothing is left. */
