@@ -50,7 +50,7 @@ export class TestApi {
     this.#waiting = parts.waiting;
   }
 
-  static async start(): Promise<TestApi> {
+  static async start({ quiescenceMs = 0 } = {}): Promise<TestApi> {
     const server = await startPostgres({ durable: false });
     const { url: databaseUrl } = await createTestDatabase(server.url);
     await migrate(databaseUrl);
@@ -89,7 +89,7 @@ export class TestApi {
       logger,
       metrics,
       maxDocumentBytes: 20_000,
-      quiescenceMs: 0,
+      quiescenceMs,
     });
     const url = await app.listen({ host: "127.0.0.1", port: 0 });
     return new TestApi({ server, ledger, url, keys, logLines, metrics, handedOver, app, waiting });

@@ -1,13 +1,14 @@
 import {
   getOperation,
   type Ledger,
+  listOperations,
   NotFoundError,
   openConnection,
   PlanRefusedError,
   type Review,
   type SigningStatus,
 } from "@countersign/ledger";
-import { type SignatureProvider, signingStatusOf } from "@countersign/provider";
+import { type SignatureProvider, signingStatusOf, usableReference } from "@countersign/provider";
 import type { NeutralPayload } from "@countersign/runtime";
 import { type PlanningParts, preparePlan, voidRequestOf } from "./prepare-plan.js";
 
@@ -40,7 +41,7 @@ const readDeadlineMs = 15_000;
 /**
  * Turns a person's decision into one that the ledger takes: a reference found by hand is read at the provider, the
  * replacement prepared. Reads, writes nothing. Throws the ledger's refusals, and `reference-not-found`,
- * `reference-of-another-operation`, `provider-unreachable`.
+ * `reference-of-another-operation`, `reference-is-a-draft`, `provider-unreachable`, `intent-exists`.
  */
 export async function prepareReview(
   ledger: Ledger,
@@ -77,6 +78,7 @@ export async function prepareReview(
     };
   }
   const { dependants, replacement } = request;
+  if (replacement !== undefined) await refuseTaken(ledger, tenantId, replacement.intentKey);
   const plan =
     replacement === undefined
       ? {}
@@ -95,15 +97,31 @@ export async function prepareReview(
   return { ...common, decision: { kind: "abandon", ...(dependants === undefined ? {} : { dependants }), ...plan } };
 }
 
+/** A replacement is a new intent: one that exists already is some other decision's, or an earlier try of this one. */
+async function refuseTaken(ledger: Ledger, tenantId: string, intentKey: string): Promise<void> {
+  const [taken] = await listOperations(ledger, tenantId, { intentKey, limit: 1 });
+  if (taken !== undefined) {
+    throw new PlanRefusedError("intent-exists", "the replacement's intent exists already", {
+      existing: taken.operationId,
+    });
+  }
+}
+
 async function readByHand(
   provider: SignatureProvider,
   ref: string,
   call: Parameters<SignatureProvider["lookup"]>[1],
   { tenantId, operationId }: ReviewRequest,
 ): Promise<{ signingStatus: SigningStatus }> {
+  if (usableReference(ref) === undefined) {
+    throw new PlanRefusedError("reference-not-found", "this is no reference of a provider");
+  }
   const result = await provider.lookup({ by: "reference", ref }, call);
   if (result.kind === "failed") {
-    throw new PlanRefusedError("provider-unreachable", `the provider could not be read (${result.cause}): try again`);
+    const { cause, retryAfterMs } = result;
+    throw new PlanRefusedError("provider-unreachable", `the provider could not be read (${cause}): try again`, {
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    });
   }
   const match = result.kind === "found" ? result.matches.find((each) => each.ref === ref) : undefined;
   if (match === undefined) throw new PlanRefusedError("reference-not-found", "the provider knows no such reference");
