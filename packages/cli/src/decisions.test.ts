@@ -86,6 +86,7 @@ describe("review", () => {
     const shown = await cli.run(["review", id, "--keep", `a_${id}`, ...who]);
     expect([shown.code, shown.out]).toEqual([2, expect.stringContaining("repeat with --evidence 2")]);
     expect(shown.out).toContain(`reference b_${id}`);
+    expect(shown.out).toContain(`keep a_${id}: a VOID for b_${id}`);
     expect((await getOperation(cli.ledger, "acme", id))?.state).toBe("NEEDS_REVIEW");
     const decided = await cli.run(["review", id, "--keep", `a_${id}`, ...who, "--evidence", "2", "--json"]);
     expect([decided.code, decided.json()]).toMatchObject([
@@ -137,6 +138,7 @@ it("tickets are listed, shown, closed with a resolution; a duplicate is decided"
   const [ticket] = JSON.parse(list.out);
   const shown = await cli.run(["tickets", "show", ticket.ticketId, "--tenant", "acme"]);
   expect(shown.out).toContain(`reference b_${id}`);
+  expect(shown.out).toContain(`may be decided: keep b_${id}: a VOID for a_${id}`);
   const closed = await cli.run([
     "tickets",
     "close",

@@ -178,3 +178,18 @@ it("the third branch can't be forgotten", () => {
     "yes" | "no" | "unknown"
   >();
 });
+
+it("what would be two when done twice is tried once, and says to look first; the rest is tried again", async () => {
+  const dropped = await serverOf(drop);
+  const error = await dropped.client.hold({ who: "u-1", why: "wrong template" }).catch((reason: unknown) => reason);
+  expect(error).toMatchObject({ tries: 1, message: expect.stringContaining("look before asking again") });
+  expect([dropped.seen.length, dropped.waits.length]).toEqual([1, 0]);
+  const busy = await serverOf(refuse(503, "unavailable"));
+  await expect(
+    busy.client.writePolicy({ who: "u-1", why: "x", policy: "accept-replay-risk", action: "SEND" }),
+  ).rejects.toMatchObject({ status: 503 });
+  expect(busy.seen).toHaveLength(1);
+  const again = await serverOf(drop, (response) => void response.writeHead(204).end());
+  await again.client.resolveTicket("t", { who: "u-1", resolution: "done" });
+  expect(again.seen).toHaveLength(2);
+});

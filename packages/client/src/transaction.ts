@@ -9,6 +9,7 @@ import {
 import { providerByName } from "@countersign/provider";
 import { type PlanningParts, type PlanRequest, preparePlan } from "./prepare-plan.js";
 
+export { type Decidable, openDecisions } from "./open-decisions.js";
 export { chooseConnection, type PlanningParts, type PlanRequest, preparePlan, voidRequestOf } from "./prepare-plan.js";
 export { prepareReview, type ReviewRequest } from "./prepare-review.js";
 

@@ -5,7 +5,7 @@ import {
   ticketPage,
   ticketResolveRequest,
 } from "@countersign/client";
-import { voidRequestOf } from "@countersign/client/transaction";
+import { openDecisions, voidRequestOf } from "@countersign/client/transaction";
 import {
   closeTicket,
   decideDuplicate,
@@ -24,7 +24,6 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import type { EnqueuerDeps } from "../deps.js";
 import { handOverPlanned } from "../hand-over-planned.js";
-import { openDecisions } from "../open-decisions.js";
 import { notFound, ProblemError } from "../problem.js";
 import { toReference } from "../to-answer.js";
 

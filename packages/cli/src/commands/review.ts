@@ -1,4 +1,4 @@
-import { planningParts, prepareReview } from "@countersign/client/transaction";
+import { openDecisions, planningParts, prepareReview } from "@countersign/client/transaction";
 import { getOperation, knownReferences, type Ledger, NotFoundError, review, waitersOf } from "@countersign/ledger";
 import { loadConfig, windows } from "@countersign/runtime";
 import type { Command } from "commander";
@@ -7,6 +7,7 @@ import { type CommandTools, define, type Result } from "../define.js";
 import { exitCodes, UsageError } from "../errors.js";
 import { actorOption, integerOption, operationOption, tenantOption } from "../options.js";
 import { withLedger } from "../with-ledger.js";
+import { consequence, referenceLine } from "./consequence.js";
 
 const schema = z.object({
   operation: operationOption,
@@ -59,23 +60,29 @@ export function addReview(program: Command, tools: CommandTools): void {
   });
 }
 
-/** Nobody decides on what they have not seen. */
-async function show(ledger: Ledger, { tenant, operation: id }: Options): Promise<Result> {
+/** Nobody decides on what they have not seen: what stands there, what the decision would do, and the number to repeat. */
+async function show(ledger: Ledger, options: Options): Promise<Result> {
+  const { tenant, operation: id } = options;
   const operation = await getOperation(ledger, tenant, id);
   if (operation === undefined) throw new NotFoundError("operation");
   const references = await knownReferences(ledger.sql, tenant, id);
   const waiting = await waitersOf(ledger, tenant, id);
-  const { state, reason, evidenceNo } = operation;
+  const { action, state, reason, evidenceNo } = operation;
+  const about = { ticketKind: "needs-review", action, state, references, waiting: waiting.length };
+  const would = openDecisions(about).find(
+    ({ decision, reference }) => (decision === "abandon") === options.abandon && reference === (options.keep ?? null),
+  );
   const lines = [
-    `${operation.action} is ${state} (${reason}), evidence number ${evidenceNo}.`,
-    ...references.map((each) => `reference ${each.providerRef}: ${each.status ?? "status unknown"} (${each.role})`),
+    `${action} is ${state} (${reason}), evidence number ${evidenceNo}.`,
+    ...references.map(referenceLine),
     ...waiting.map((each) => `${each.action} ${each.operationId} waits for it (${each.relation})`),
+    ...(state === "NEEDS_REVIEW" && would !== undefined ? [consequence(would)] : []),
     state === "NEEDS_REVIEW"
       ? `Nothing is decided yet: repeat with --evidence ${evidenceNo}.`
       : "There is nothing to decide.",
   ];
   return {
-    value: { decided: false, state, reason, evidenceNo, references, waiting },
+    value: { decided: false, state, reason, evidenceNo, references, waiting, would: would ?? null },
     text: lines.join("\n"),
     exitCode: exitCodes.usage,
   };

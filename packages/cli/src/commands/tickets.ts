@@ -1,4 +1,4 @@
-import { planningParts, voidRequestOf } from "@countersign/client/transaction";
+import { openDecisions, planningParts, voidRequestOf } from "@countersign/client/transaction";
 import {
   closeTicket,
   decideDuplicate,
@@ -8,8 +8,10 @@ import {
   type Ledger,
   listTickets,
   NotFoundError,
+  type Ticket,
   ticketKinds,
   toIso,
+  waitersOf,
 } from "@countersign/ledger";
 import type { Command } from "commander";
 import { z } from "zod";
@@ -18,6 +20,7 @@ import { RefusedError, UsageError } from "../errors.js";
 import { actorOption, integerOption, tenantOption } from "../options.js";
 import { table } from "../table.js";
 import { withLedger } from "../with-ledger.js";
+import { consequence, referenceLine } from "./consequence.js";
 
 /** `tickets list|show|close|decide`. */
 export function addTickets(program: Command, tools: CommandTools): void {
@@ -71,7 +74,7 @@ const reason = z.string().trim().min(1, "must not be empty").max(500, "must be a
 function addShow(tickets: Command, tools: CommandTools): void {
   define(tickets, tools, {
     name: "show",
-    description: "One ticket, with the references of its operation.",
+    description: "One ticket, with what its decision needs and would do.",
     example: "countersign tickets show 7d0f6f0e-6f5c-4f0e-8a55-1d0e8f3f2c11 --tenant acme",
     options: (command) => command.argument("<ticket>", "its id").requiredOption("--tenant <id>", "whose ticket"),
     schema: z.object({ ticket: ticketOption, tenant: tenantOption }),
@@ -79,21 +82,32 @@ function addShow(tickets: Command, tools: CommandTools): void {
       await withLedger(io, async (ledger) => {
         const found = await getTicket(ledger, tenant, ticketId);
         if (found === undefined) throw new NotFoundError("ticket");
-        const references =
-          found.subjectKind === "operation" ? await knownReferences(ledger.sql, tenant, found.subjectId) : [];
+        const about = found.subjectKind === "operation" ? await decidable(ledger, tenant, found) : undefined;
         const lines = [
           `${found.kind} (${found.reason}) about ${found.subjectKind} ${found.subjectId}`,
           `owner ${found.owner}, opened ${toIso(found.openedAt)}, due ${toIso(found.dueAt)}`,
           found.resolvedAt === null
             ? "open"
             : `closed ${toIso(found.resolvedAt)} by ${found.resolvedBy ?? ""}: ${found.resolution ?? ""}`,
-          ...references.map(
-            (each) => `reference ${each.providerRef}: ${each.status ?? "status unknown"} (${each.role})`,
-          ),
+          ...(about === undefined ? [] : [`${about.action} is ${about.state}, evidence number ${about.evidenceNo}`]),
+          ...(about?.references ?? []).map(referenceLine),
+          ...(about?.waiting ?? []).map((each) => `${each.action} ${each.operationId} waits for it (${each.relation})`),
+          ...(about?.decisions ?? []).map((each) => `may be decided: ${consequence(each)}`),
         ];
-        return { value: { ...found, references }, text: lines.join("\n") };
+        return { value: { ...found, ...about }, text: lines.join("\n") };
       }),
   });
+}
+
+async function decidable(ledger: Ledger, tenantId: string, ticket: Ticket) {
+  const operation = await getOperation(ledger, tenantId, ticket.subjectId);
+  if (operation === undefined) return undefined;
+  const references = await knownReferences(ledger.sql, tenantId, ticket.subjectId);
+  const waiting = await waitersOf(ledger, tenantId, ticket.subjectId);
+  const { action, state, evidenceNo } = operation;
+  const about = { ticketKind: ticket.kind, action, state, references, waiting: waiting.length };
+  const decisions = ticket.resolvedAt === null ? openDecisions(about) : [];
+  return { action, state, evidenceNo, references, waiting, decisions };
 }
 
 function addClose(tickets: Command, tools: CommandTools): void {

@@ -1,5 +1,5 @@
-import type { OpenDecision } from "@countersign/client";
 import type { StoredReference } from "@countersign/ledger";
+import type { OpenDecision } from "./schema.js";
 
 /** What decisions are about: an operation in review, or one with a duplicate ticket. */
 export interface Decidable {
