@@ -66,9 +66,12 @@ export async function permitted(call: Pick<CallContext, "permit">): Promise<bool
   }
 }
 
-/** Hands on what an answer says of the provider's own rate. */
+/**
+ * Hands on what an answer says of the provider's own rate. A 429 says it better itself: its `Retry-After` is when to come
+ * back, while the headers may speak of a longer window.
+ */
 export function tellRateLimit(outcome: CallOutcome, call: Pick<CallContext, "onRateLimit">): void {
-  if (outcome.kind !== "response" || call.onRateLimit === undefined) return;
+  if (outcome.kind !== "response" || outcome.status === 429 || call.onRateLimit === undefined) return;
   const limit = rateLimitOf(outcome.headers, outcome.receivedAtMs);
   if (limit !== undefined) call.onRateLimit(limit);
 }
