@@ -155,7 +155,7 @@ describe("tickets", () => {
     const ticket = (await listTickets(api.ledger, "acme", 100, { kind: "duplicate" })).find(
       (each) => each.subjectId === id,
     );
-    const body = { keep: `b_${id}`, who: "u-17", why: "the customer signs this one" };
+    const body = { evidenceNo: 2, keep: `b_${id}`, who: "u-17", why: "the customer signs this one" };
     const decided = await post(`/v1/tickets/${ticket?.ticketId}/decide`, body, api.keys.reviewer);
     expect(decided.body).toMatchObject({ operationId: id, leftAlone: 0, planned: [expect.any(String)] });
     expect((await post(`/v1/tickets/${ticket?.ticketId}/decide`, body, api.keys.reviewer)).body).toMatchObject({

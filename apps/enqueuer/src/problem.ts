@@ -59,6 +59,8 @@ const statusOf: Record<string, number> = {
   "ticket-closed": 409,
   "ticket-is-decided": 409,
   "hold-over": 409,
+  "policy-in-force": 409,
+  "reference-being-voided": 409,
   "intent-exists": 409,
   "provider-unreachable": 503,
 };

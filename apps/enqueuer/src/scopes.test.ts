@@ -33,7 +33,7 @@ describe("who may see and do what", () => {
     for (const attempt of [
       () => mine.review(id, { ...person, decision: "abandon", evidenceNo }),
       () => mine.resolveTicket(ticketId, { who: "u-1", resolution: "x" }),
-      () => mine.decideTicket(ticketId, { keep: null, ...person }),
+      () => mine.decideTicket(ticketId, { evidenceNo: 2, keep: null, ...person }),
       () => mine.hold(person),
       () => mine.releaseHold(randomUUID(), "u-1"),
       () => mine.writePolicy({ ...person, policy: "accept-replay-risk", action: "SEND" }),

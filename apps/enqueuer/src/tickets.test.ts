@@ -42,7 +42,7 @@ describe("tickets", () => {
       const keep = kept === undefined ? null : (refs[kept] ?? null);
       const { operation } = await bench.reviewer.ticket(ticketId);
       const meant = operation?.decisions.find((each) => each.reference === keep);
-      const { planned } = await bench.reviewer.decideTicket(ticketId, { keep, ...person });
+      const { planned } = await bench.reviewer.decideTicket(ticketId, { evidenceNo: 2, keep, ...person });
       expect(await bench.targetsOf(planned)).toEqual(others.map((index) => refs[index]));
       expect(meant?.voids.toSorted()).toEqual(others.map((index) => refs[index]));
       expect(await bench.reviewer.get(id)).toMatchObject({ state: "CONFIRMED", providerRef: refs[0] });
@@ -52,7 +52,7 @@ describe("tickets", () => {
   it("of a duplicate can't be decided for a reference that it hasn't, nor closed; other kinds can't be decided", async () => {
     const { id, ticketId } = await bench.duplicate();
     const unknown = await bench.refusal(id, () =>
-      bench.reviewer.decideTicket(ticketId, { keep: "sr_nowhere", ...person }),
+      bench.reviewer.decideTicket(ticketId, { evidenceNo: 2, keep: "sr_nowhere", ...person }),
     );
     expect(unknown).toMatchObject({ status: 422, type: "/problems/reference-unknown" });
     const closing = { who: "u-17", resolution: "ignored" };
@@ -68,7 +68,9 @@ describe("tickets", () => {
       reason: "x",
     });
     const quarantine = await bench.ticketOf(subjectId, "quarantine");
-    const other = await bench.refusal(id, () => bench.reviewer.decideTicket(quarantine, { keep: null, ...person }));
+    const other = await bench.refusal(id, () =>
+      bench.reviewer.decideTicket(quarantine, { evidenceNo: 2, keep: null, ...person }),
+    );
     expect(other).toMatchObject({ status: 422, type: "/problems/ticket-unsuitable" });
     await bench.reviewer.resolveTicket(quarantine, closing);
     const again = await bench.refusal(id, () => bench.reviewer.resolveTicket(quarantine, closing));

@@ -17,7 +17,7 @@ import type { WorkEnd } from "./run-work.js";
 import { voidRequestOf } from "./void-request.js";
 
 /** Refusals that mean that somebody else was faster, or that there is nothing to decide any more. */
-const overtaken = new Set(["not-in-review", "ticket-closed", "reference-unknown"]);
+const overtaken = new Set(["not-in-review", "ticket-closed", "reference-unknown", "reference-being-voided"]);
 
 /**
  * A tenant's written policy decides in place of a person: same checks, same history, named as the actor. Where it does not
@@ -96,6 +96,7 @@ async function decideDuplicates(deps: ReconcileDeps, operation: OperationView): 
   await decideDuplicate(deps.ledger, {
     tenantId,
     ticketId,
+    evidenceNo: operation.evidenceNo,
     // An operation that failed or was given up keeps none.
     ...(operation.providerRef === null ? {} : { keep: operation.providerRef }),
     who: policy.policyId,

@@ -154,6 +154,8 @@ it("tickets are listed, shown, closed with a resolution; a duplicate is decided"
   const decided = await cli.run([
     "tickets",
     "decide",
+    "--evidence",
+    "2",
     ticket.ticketId,
     "--tenant",
     "acme",

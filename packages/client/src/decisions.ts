@@ -49,7 +49,7 @@ export interface Decisions {
   /** Decides a `duplicate` ticket: which reference stays; null keeps none. */
   decideTicket(
     ticketId: string,
-    decision: { keep: string | null; who: string; why: string },
+    decision: { keep: string | null; evidenceNo: number; who: string; why: string },
     options?: CallOptions,
   ): Promise<z.output<typeof ticketDecideAnswer>>;
   holds(options?: CallOptions): Promise<z.output<typeof holdPage>["data"]>;

@@ -227,7 +227,12 @@ export const ticketDetail = ticket.extend({
 
 export const ticketResolveRequest = z.strictObject({ who: opaqueId, resolution: z.string().max(500) });
 /** For a `duplicate` ticket: which reference stays; null keeps none. */
-export const ticketDecideRequest = z.strictObject({ ...decision, keep: z.string().min(1).max(255).nullable() });
+export const ticketDecideRequest = z.strictObject({
+  ...decision,
+  keep: z.string().min(1).max(255).nullable(),
+  /** `evidenceNo` of the operation as the ticket showed it. */
+  evidenceNo: z.int().min(0),
+});
 export const ticketDecideAnswer = z.object({ operationId, planned: z.array(operationId), leftAlone: z.int() });
 
 export const holdRequest = z.strictObject({

@@ -1,5 +1,7 @@
 CREATE UNIQUE INDEX IF NOT EXISTS "ticket_one_open" ON "ticket" ("tenant_id", "kind", "subject_kind", "subject_id") WHERE "resolved_at" IS NULL;
 --> statement-breakpoint
+CREATE UNIQUE INDEX IF NOT EXISTS "tenant_policy_one" ON "tenant_policy" ("tenant_id", "policy", "action", COALESCE("connection_id", '')) WHERE "revoked_at" IS NULL;
+--> statement-breakpoint
 CREATE OR REPLACE FUNCTION cs_guard_operation() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF TG_OP = 'INSERT' THEN
@@ -171,9 +173,13 @@ DECLARE
   ended signing_operation%ROWTYPE;
   waiting record;
   verdict text[];
+  kept text;
 BEGIN
   SELECT * INTO ended FROM signing_operation WHERE tenant_id = ended_tenant AND operation_id = ended_operation;
   IF ended.state NOT IN ('CONFIRMED', 'TERMINAL_FAILED', 'SUPERSEDED') THEN RETURN; END IF;
+  -- A decision on a duplicate may have kept another reference than the row's own.
+  SELECT provider_ref INTO kept FROM operation_reference
+    WHERE tenant_id = ended_tenant AND operation_id = ended_operation AND role = 'kept' ORDER BY seen_at DESC LIMIT 1;
   FOR waiting IN
     SELECT d.operation_id, d.relation, w.action, w.state, w.event_no
     FROM operation_dependency d
@@ -183,6 +189,9 @@ BEGIN
     FOR UPDATE OF d, w
   LOOP
     verdict := cs_release_effect(waiting.relation, waiting.action, ended.state, ended.reason);
+    IF waiting.relation = 'target' AND ended.state <> 'CONFIRMED' AND kept IS NOT NULL THEN
+      verdict := ARRAY['release', 'target-kept-by-decision'];
+    END IF;
     CONTINUE WHEN verdict[1] = 'wait';
     UPDATE operation_dependency SET resolved_at = now()
       WHERE tenant_id = ended_tenant AND operation_id = waiting.operation_id AND depends_on_operation_id = ended_operation;
@@ -195,7 +204,7 @@ BEGIN
         FROM signing_operation o WHERE o.tenant_id = ended_tenant AND o.operation_id = waiting.operation_id;
       UPDATE signing_operation SET
           open_dependencies = open_dependencies - 1,
-          target_ref = CASE WHEN waiting.relation = 'target' THEN COALESCE(target_ref, ended.provider_ref) ELSE target_ref END,
+          target_ref = CASE WHEN waiting.relation = 'target' THEN COALESCE(target_ref, kept, ended.provider_ref) ELSE target_ref END,
           due_at = CASE WHEN state <> 'PLANNED' THEN due_at WHEN open_dependencies = 1 THEN now() END,
           event_no = event_no + 1,
           dispatches = 0,

@@ -1,13 +1,22 @@
-import type { Ledger } from "./database.js";
+import type { AnySql, Ledger } from "./database.js";
 import { NotFoundError, PlanRefusedError } from "./errors.js";
 import type { PlannedOperation, VoidRequest } from "./plan.js";
 import { checkReason } from "./reason.js";
-import { isOver, knownReferences, planVoidsOf } from "./void-references.js";
+import {
+  type Decided,
+  isBeingVoided,
+  isOver,
+  type KnownReference,
+  knownReferences,
+  planVoidsOf,
+} from "./void-references.js";
 
 /** A decision on a duplicate ticket: the operation's row keeps its truth, its references are told apart. */
 export interface DuplicateDecision {
   tenantId: string;
   ticketId: string;
+  /** The operation's evidence that the decision was made on. */
+  evidenceNo: number;
   /** The reference that stays alive; undefined: none (the operation had failed, yet a request exists). */
   keep?: string;
   who: string;
@@ -25,7 +34,8 @@ export interface DuplicateDecided {
 
 /**
  * Keeps one reference of an operation that has several and plans a ledgered VOID for each other one that is not over.
- * Throws not-found, `ticket-closed`, `ticket-unsuitable`, `reference-unknown`, `reason-missing`.
+ * Throws not-found, `ticket-closed`, `ticket-unsuitable`, `evidence-moved`, `reference-unknown`,
+ * `reference-is-a-draft`, `reference-being-voided`, `reason-missing`.
  */
 export async function decideDuplicate(ledger: Ledger, decision: DuplicateDecision): Promise<DuplicateDecided> {
   checkReason(decision.who, decision.why);
@@ -40,16 +50,19 @@ export async function decideDuplicate(ledger: Ledger, decision: DuplicateDecisio
       throw new PlanRefusedError("ticket-unsuitable", `a ${ticket.kind} ticket is not decided this way`);
     if (ticket.closed) throw new PlanRefusedError("ticket-closed", "this ticket has been decided already");
     const operationId = ticket.subject_id;
-    const [row] = await sql<{ connection_id: string; superseded_by: string | null }[]>`
-      SELECT connection_id, superseded_by FROM signing_operation
+    const [row] = await sql<{ connection_id: string; superseded_by: string | null; evidence_no: number }[]>`
+      SELECT connection_id, superseded_by, evidence_no FROM signing_operation
       WHERE tenant_id = ${tenantId} AND operation_id = ${operationId} FOR UPDATE`;
     if (row === undefined) throw new NotFoundError("operation");
     const references = await knownReferences(sql, tenantId, operationId);
-    if (keep !== undefined && !references.some((known) => known.providerRef === keep)) {
-      throw new PlanRefusedError("reference-unknown", "this operation has no such reference");
+    if (row.evidence_no !== decision.evidenceNo) {
+      throw new PlanRefusedError("evidence-moved", "newer evidence has arrived: look again before deciding", {
+        evidenceNo: row.evidence_no,
+      });
     }
     const others = references.filter((known) => known.providerRef !== keep);
     const decided = { tenantId, operationId, connectionId: row.connection_id, supersededBy: row.superseded_by };
+    if (keep !== undefined) await checkKept(sql, decided, references, keep);
     const planned = await planVoidsOf(ledger, sql, decided, others, {
       voidRequest: decision.voidRequest,
       waitForSuccessor: false,
@@ -72,4 +85,21 @@ export async function decideDuplicate(ledger: Ledger, decision: DuplicateDecisio
       WHERE tenant_id = ${tenantId} AND ticket_id = ${ticketId}`;
     return { operationId, planned, leftAlone: others.filter(isOver).length };
   });
+}
+
+/** What stays has to be a request of this operation that was sent and that no VOID is on its way to. */
+async function checkKept(
+  sql: AnySql,
+  decided: Decided,
+  references: readonly KnownReference[],
+  keep: string,
+): Promise<void> {
+  const kept = references.find((known) => known.providerRef === keep);
+  if (kept === undefined) throw new PlanRefusedError("reference-unknown", "this operation has no such reference");
+  if (kept.status === "STAGED" || (kept.role === "draft" && kept.status === null)) {
+    throw new PlanRefusedError("reference-is-a-draft", "nobody has been mailed for this reference: it can't be kept");
+  }
+  if (await isBeingVoided(sql, decided, keep)) {
+    throw new PlanRefusedError("reference-being-voided", "a VOID of this reference is on its way or done");
+  }
 }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Ledger } from "./database.js";
 import { NotFoundError, PlanRefusedError } from "./errors.js";
 import { checkReason } from "./reason.js";
+import { refuseDuplicate } from "./tenants.js";
 
 /** What a tenant may decide beforehand, each for which actions. */
 export const policies = {
@@ -26,7 +27,7 @@ export interface Policy {
   createdAt: string;
 }
 
-/** Puts a policy in force. Throws `policy-unsuitable` for an action it isn't for, not-found for tenant or connection. */
+/** Puts a policy in force. Throws `policy-unsuitable` for an action it isn't for, `policy-in-force`, not-found for tenant or connection. */
 export async function writePolicy(
   ledger: Ledger,
   policy: { tenantId: string; policy: PolicyName; action: string; connectionId?: string; by: string; reason: string },
@@ -40,11 +41,15 @@ export async function writePolicy(
     );
   }
   const policyId = randomUUID();
-  const result = await ledger.sql`
+  const result = await refuseDuplicate(
+    "policy-in-force",
+    "this very policy is in force already",
+    () => ledger.sql`
     INSERT INTO tenant_policy (tenant_id, policy_id, policy, action, connection_id, written_by, reason)
     SELECT t.tenant_id, ${policyId}::uuid, ${policy.policy}, ${policy.action}, ${policy.connectionId ?? null}, ${policy.by}, ${policy.reason}
     FROM tenant t WHERE t.tenant_id = ${policy.tenantId} AND (${policy.connectionId ?? null}::text IS NULL OR EXISTS (
-      SELECT 1 FROM provider_connection c WHERE c.tenant_id = t.tenant_id AND c.connection_id = ${policy.connectionId ?? null}))`;
+      SELECT 1 FROM provider_connection c WHERE c.tenant_id = t.tenant_id AND c.connection_id = ${policy.connectionId ?? null}))`,
+  );
   if (result.count === 0) throw new NotFoundError(policy.connectionId === undefined ? "tenant" : "connection");
   return policyId;
 }

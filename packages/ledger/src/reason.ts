@@ -16,14 +16,14 @@ export function checkReason(by: string, why: string): void {
     if (value.length > longest) {
       throw new PlanRefusedError("reason-unsuitable", `${field} is longer than ${longest} characters`, { field });
     }
-  }
-  if (/[^\s@]+@[^\s@]+\.[^\s@]+/.test(why)) {
-    throw new PlanRefusedError(
-      "reason-unsuitable",
-      "why holds an address: it is kept for ever, name people by their ids",
-      {
-        field: "why",
-      },
-    );
+    if (/[^\s@]+@[^\s@]+\.[^\s@]+/.test(value)) {
+      throw new PlanRefusedError(
+        "reason-unsuitable",
+        `${field} holds an address: it is kept for ever, name people by their ids`,
+        {
+          field,
+        },
+      );
+    }
   }
 }

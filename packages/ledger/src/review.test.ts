@@ -213,7 +213,9 @@ describe("abandoning", () => {
     });
     await planSend(test, { intentKey: "taken" });
     const before = await snapshot(id);
-    await expect(decide(id, { kind: "abandon", replacement: replacement("taken") })).rejects.toThrow();
+    await expect(decide(id, { kind: "abandon", replacement: replacement("taken") })).rejects.toMatchObject({
+      code: "intent-exists",
+    });
     expect(await snapshot(id)).toEqual(before);
     const result = await decide(id, { kind: "abandon", replacement: replacement("fresh") });
     expect(result.replacement?.operationId).toBe(operationId);
@@ -374,6 +376,7 @@ describe("a duplicate ticket", () => {
     who: "reviewer-1",
     why: "the customer signs this one",
     basis: "person",
+    evidenceNo: 2,
     voidRequest,
   } as const;
 
@@ -402,5 +405,36 @@ describe("a duplicate ticket", () => {
     await test.ledger.sql`UPDATE contract_signing SET status = 'COMPLETED' WHERE provider_ref = ${`kept_${id}`}`;
     const { leftAlone, planned } = await decideDuplicate(test.ledger, { ...decision, ticketId, keep: `other_${id}` });
     expect([leftAlone, planned.length]).toEqual([1, 0]);
+  });
+
+  it("what is planned against the operation afterwards acts on the reference that stays", async () => {
+    const { id, ticketId } = await confirmedTwice();
+    await decideDuplicate(test.ledger, { ...decision, ticketId, keep: `other_${id}` });
+    const later = await planVoid(test, id);
+    expect((await voidsOf(id)).find((row) => row.operation_id === later)?.target_ref).toBe(`other_${id}`);
+  });
+
+  it("is not decided on evidence that has moved, for a draft, or for what is being voided", async () => {
+    const { id, ticketId } = await confirmedTwice();
+    const keep = `other_${id}`;
+    await expect(decideDuplicate(test.ledger, { ...decision, ticketId, keep, evidenceNo: 1 })).rejects.toMatchObject({
+      code: "evidence-moved",
+    });
+    await recordEvidence(test.ledger.sql, {
+      ...by,
+      operationId: id,
+      providerRef: `draft_${id}`,
+      role: "draft",
+      source: "lookup",
+    });
+    const now = { ...decision, ticketId, evidenceNo: 3 };
+    await expect(decideDuplicate(test.ledger, { ...now, keep: `draft_${id}` })).rejects.toMatchObject({
+      code: "reference-is-a-draft",
+    });
+    await planVoid(test, id);
+    await expect(decideDuplicate(test.ledger, { ...now, keep: `kept_${id}` })).rejects.toMatchObject({
+      code: "reference-being-voided",
+    });
+    expect(await voidsOf(id)).toHaveLength(1);
   });
 });

@@ -1,8 +1,8 @@
 import type { AnySql, Ledger } from "./database.js";
-import { NotFoundError, PlanRefusedError } from "./errors.js";
+import { guardStates, NotFoundError, PlanRefusedError, sqlState } from "./errors.js";
 import { payloadHash } from "./hash.js";
 import type { Plan, PlannedOperation, VoidRequest } from "./plan.js";
-import { planByAction } from "./plan-related.js";
+import { IntentExists, planByAction } from "./plan-related.js";
 import { checkReason } from "./reason.js";
 import { type DependantsDecision, decideOnDependants } from "./review-dependants.js";
 import { releaseWaitingVoids } from "./review-waiting-voids.js";
@@ -42,7 +42,7 @@ export interface Review {
 
 export interface Reviewed {
   state: State;
-  /** VOIDs and the replacement that the decision planned, in that order. */
+  /** VOIDs that the decision planned or released. */
   planned: PlannedOperation[];
   replacement?: PlannedOperation;
 }
@@ -67,7 +67,25 @@ interface ReviewedRow {
 export async function review(ledger: Ledger, decision: Review): Promise<Reviewed> {
   checkReason(decision.who, decision.why);
   await ledger.tenantKey(decision.tenantId);
-  return await ledger.sql.begin((sql) => decideInside(ledger, sql, decision));
+  try {
+    return await ledger.sql.begin((sql) => decideInside(ledger, sql, decision));
+  } catch (error) {
+    if (error instanceof IntentExists) throw await whyNotReplaced(ledger, decision);
+    if (sqlState(error) === guardStates.referenceOfAnotherOperation) {
+      throw new PlanRefusedError("reference-of-another-operation", "this reference belongs to another operation");
+    }
+    throw error;
+  }
+}
+
+/** The replacement's row could not be made: its intent stands there already, or a document of it is missing. */
+async function whyNotReplaced(ledger: Ledger, { tenantId, decision }: Review): Promise<PlanRefusedError> {
+  const intentKey = decision.kind === "abandon" ? (decision.replacement?.intentKey ?? "") : "";
+  const rows = await ledger.sql`
+    SELECT 1 FROM signing_operation WHERE tenant_id = ${tenantId} AND intent_key = ${intentKey}`;
+  return rows.length > 0
+    ? new PlanRefusedError("intent-exists", "the replacement's intent exists already: give it a new one")
+    : new PlanRefusedError("documents-unknown", "a document of the replacement has not been uploaded for this tenant");
 }
 
 async function decideInside(ledger: Ledger, sql: AnySql, request: Review): Promise<Reviewed> {

@@ -48,7 +48,8 @@ export async function planVoidsOf(
   return planned;
 }
 
-async function isBeingVoided(sql: AnySql, decided: Decided, providerRef: string): Promise<boolean> {
+/** Is a VOID of this reference live, or done? */
+export async function isBeingVoided(sql: AnySql, decided: Decided, providerRef: string): Promise<boolean> {
   const rows = await sql`
     SELECT 1 FROM signing_operation WHERE tenant_id = ${decided.tenantId} AND connection_id = ${decided.connectionId}
       AND target_operation_id = ${decided.operationId} AND action = 'VOID' AND target_ref = ${providerRef}

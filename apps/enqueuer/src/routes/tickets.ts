@@ -121,11 +121,12 @@ function decisionRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       if (ticket.kind !== "duplicate") {
         throw new ProblemError(422, "ticket-unsuitable", `a ${ticket.kind} ticket is not decided this way`);
       }
-      const { keep, who, why } = request.body;
+      const { keep, who, why, evidenceNo } = request.body;
       const decided = await decideDuplicate(deps.ledger, {
         tenantId,
         ticketId: ticket.ticketId,
         ...(keep === null ? {} : { keep }),
+        evidenceNo,
         who,
         why,
         basis: "person",

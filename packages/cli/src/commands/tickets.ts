@@ -135,13 +135,14 @@ function addDecide(tickets: Command, tools: CommandTools): void {
     name: "decide",
     description: "Decide a duplicate ticket: one reference stays, every other that is not over gets a VOID.",
     example:
-      "countersign tickets decide 7d0f6f0e-6f5c-4f0e-8a55-1d0e8f3f2c11 --tenant acme --keep sr_123 --who u-17 --why 'customer signs this one'",
+      "countersign tickets decide 7d0f6f0e-6f5c-4f0e-8a55-1d0e8f3f2c11 --tenant acme --keep sr_123 --evidence 2 --who u-17 --why 'customer signs this one'",
     options: (command) =>
       command
         .argument("<ticket>", "its id")
         .requiredOption("--tenant <id>", "whose ticket")
         .option("--keep <reference>", "which stays")
         .option("--keep-none", "none stays")
+        .requiredOption("--evidence <n>", "the evidence number that `tickets show` printed")
         .requiredOption("--who <id>", "opaque id of who decides")
         .requiredOption("--why <text>", "kept for ever; no names or addresses"),
     schema: z.object({
@@ -149,16 +150,18 @@ function addDecide(tickets: Command, tools: CommandTools): void {
       tenant: tenantOption,
       keep: z.string().min(1).max(255).optional(),
       keepNone: z.boolean().default(false),
+      evidence: integerOption(0, 1_000_000),
       who: actorOption,
       why: reason,
     }),
-    run: async ({ ticket: ticketId, tenant, keep, keepNone, who, why }, io) => {
+    run: async ({ ticket: ticketId, tenant, keep, keepNone, evidence, who, why }, io) => {
       if ((keep === undefined) === !keepNone) throw new UsageError("give one of --keep and --keep-none; see --help");
       return await withLedger(io, async (ledger) => {
         const decided = await decideDuplicate(ledger, {
           tenantId: tenant,
           ticketId,
           ...(keep === undefined ? {} : { keep }),
+          evidenceNo: evidence,
           who,
           why,
           basis: "person",
