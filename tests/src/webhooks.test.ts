@@ -46,6 +46,22 @@ it("an event settles an UNKNOWN where nothing can be looked up", async () => {
   expect(fleet.scene.books(id)).toMatchObject({ requests: 1, arrivals: 1 });
 });
 
+it("a FINALIZE is done when the request completes, long before its next poll", async () => {
+  const [send = ""] = await fleet.send(1);
+  await fleet.allIn([send], "CONFIRMED");
+  const id = await fleet.scene.planOn("FINALIZE", send);
+  await fleet.handOverSubmits([id]);
+  await until(
+    () => fleet.scene.operation(id),
+    (operation) => operation.state === "UNKNOWN" && operation.lastObservation?.kind === "not-yet",
+  );
+  const { providerRef } = await fleet.scene.operation(send);
+  fleet.scene.simulator.advance(providerRef ?? "", "completed");
+  await fleet.allIn([id], "CONFIRMED");
+  const { archivedSha256 } = await fleet.scene.operation(id);
+  expect(archivedSha256).toMatch(/^[0-9a-f]{64}$/);
+});
+
 it("what the provider says of a request is followed to its end", async () => {
   const [id = ""] = await fleet.send(1);
   await fleet.allIn([id], "CONFIRMED");

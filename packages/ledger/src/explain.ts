@@ -110,7 +110,14 @@ function evidenceSentence(line: HistoryLine): string {
 const nearMissSentence = (miss: NearMiss): string =>
   `${toIso(miss.at)} near miss, attempt ${miss.attemptNo}: ${nearMissWords[miss.kind]} (${miss.kind}, by ${miss.actor}).`;
 
+const heldUp: Record<NonNullable<OperationView["heldUpBy"]>, string> = {
+  hold: "A hold keeps it from being sent: see countersign holds.",
+  pause: "Its connection is paused: see countersign connection list.",
+  "provider-down": "The provider is down: only a probe calls it until it answers again.",
+};
+
 function nextSentence(operation: OperationView): string {
+  if (operation.heldUpBy !== null && operation.openDependencies === 0) return heldUp[operation.heldUpBy];
   switch (operation.state) {
     case "PLANNED":
       if (operation.openDependencies > 0)

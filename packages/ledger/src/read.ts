@@ -29,6 +29,8 @@ export interface OperationView {
   /** Set where a FINALIZE archived the sealed document: SHA-256 in hex, under which its bytes are stored. */
   archivedSha256: string | null;
   doubtful: boolean;
+  /** What keeps a live operation from being sent or looked up now. */
+  heldUpBy: "hold" | "pause" | "provider-down" | null;
   lastObservation: { kind?: string; cause?: string; code?: string; httpStatus?: number } | null;
   firstAttemptAt: string | null;
   requestedBy: string | null;
@@ -63,6 +65,13 @@ const view = `SELECT o.tenant_id AS "tenantId", o.operation_id AS "operationId",
   o.absence_count AS "absenceCount", o.due_at AS "dueAt", o.quiet_from AS "quietFrom", o.open_dependencies AS "openDependencies",
   o.supersedes, o.superseded_by AS "supersededBy", o.target_operation_id AS "targetOperationId", o.basis, o.cause,
   encode(o.archived_sha256, 'hex') AS "archivedSha256", o.doubtful,
+  CASE WHEN o.state IN ('PLANNED','UNKNOWN') THEN (SELECT CASE
+      WHEN c.circuit_opened_at IS NOT NULL THEN 'provider-down'
+      WHEN c.paused_until > now() THEN 'pause'
+      WHEN o.state = 'PLANNED' AND EXISTS (SELECT 1 FROM hold h WHERE h.tenant_id = o.tenant_id AND h.released_at IS NULL
+        AND (h.ends_at IS NULL OR h.ends_at > now()) AND (h.connection_id IS NULL OR h.connection_id = o.connection_id)
+        AND (h.action IS NULL OR h.action = o.action)) THEN 'hold' END
+    FROM provider_connection c WHERE c.tenant_id = o.tenant_id AND c.connection_id = o.connection_id) END AS "heldUpBy",
   o.last_observation AS "lastObservation", o.first_attempt_at AS "firstAttemptAt", o.requested_by AS "requestedBy",
   o.approved_by AS "approvedBy", o.created_at AS "createdAt", o.updated_at AS "updatedAt", o.finished_at AS "finishedAt",
   (SELECT COALESCE(jsonb_agg(s.status), '[]'::jsonb) FROM operation_reference r JOIN contract_signing s USING (tenant_id, connection_id, provider_ref)

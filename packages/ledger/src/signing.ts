@@ -162,6 +162,15 @@ async function leaveUnbound(sql: Tx, event: EventToApply): Promise<Application> 
   return { kind: "quarantined" };
 }
 
+/** A FINALIZE that looks at its target from time to time need not wait for its next look. */
+async function wakeThoseThatWait(sql: Tx, event: EventToApply): Promise<void> {
+  await sql`
+    UPDATE signing_operation o SET due_at = now(), not_before = NULL FROM contract_signing s
+    WHERE s.tenant_id = ${event.tenantId} AND s.connection_id = ${event.connectionId} AND s.provider_ref = ${event.providerRef}
+      AND o.tenant_id = s.tenant_id AND o.target_operation_id = s.operation_id AND o.action = 'FINALIZE' AND o.state = 'UNKNOWN'
+      AND o.target_ref = s.provider_ref`;
+}
+
 async function moveStatus(sql: Tx, event: EventToApply): Promise<Application> {
   const inbox = { tenantId: event.tenantId, inboxId: event.inboxId };
   if (event.status === undefined) {
@@ -173,6 +182,7 @@ async function moveStatus(sql: Tx, event: EventToApply): Promise<Application> {
     WHERE tenant_id = ${event.tenantId} AND connection_id = ${event.connectionId} AND provider_ref = ${event.providerRef}
       AND status = ANY(string_to_array(${movesFrom[event.status].join(",")}, ','))`;
   if (moved.count === 1) {
+    if (ends.includes(event.status)) await wakeThoseThatWait(sql, event);
     await settleInbox(sql, inbox, "APPLIED", event.status);
     return { kind: "applied" };
   }
