@@ -89,6 +89,19 @@ describe("after the end, looked at once more", () => {
     expect(await kinds(voidId)).toEqual(["signing-conflict void-confirmed-but-target-completed"]);
   });
 
+  it("a look that fails every time is done again later, and becomes a person's", async () => {
+    const { operationId: id } = await scene.planSend();
+    scene.simulator.script({ kind: "lost-response", operationId: id });
+    await scene.settle(id);
+    await until(
+      () => scene.work("audit", id, { ...scene.reconcile, provider: () => undefined }),
+      async () => (await kinds(id)).length > 0,
+    );
+    expect(await kinds(id)).toEqual(["dead-letter audit-fails"]);
+    await scene.ledger.sql`UPDATE work_item SET not_before = now() WHERE subject_id = ${id}`;
+    expect(await audited(id)).toContain("nothing-new");
+  });
+
   it("drafts that an ended SEND left behind are discarded by a ledgered VOID, and nobody is mailed for them", async () => {
     const { operationId: id } = await scene.planSend({
       payload: scene.payload({ documents: [], template: { id: "tpl_contract" } }),

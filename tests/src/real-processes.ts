@@ -69,13 +69,13 @@ export const pause = (ms: number): Promise<void> => new Promise((resolve) => set
 /** Waits until something is true; throws with what it last saw. */
 export async function until<Value>(
   look: () => Promise<Value>,
-  good: (value: Value) => boolean,
+  good: (value: Value) => boolean | Promise<boolean>,
   timeoutMs = 20_000,
 ): Promise<Value> {
   const end = performance.now() + timeoutMs;
   for (;;) {
     const value = await look();
-    if (good(value)) return value;
+    if (await good(value)) return value;
     if (performance.now() > end) throw new Error(`still not so: ${JSON.stringify(value)}`);
     await pause(30);
   }

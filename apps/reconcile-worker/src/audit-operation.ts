@@ -33,7 +33,9 @@ export async function auditOperation(deps: ReconcileDeps, item: WorkItem): Promi
   const connection = await deps.connection(item.tenantId, operation.connectionId);
   const provider = deps.provider(connection.provider);
   if (provider === undefined) throw new Error(`no adapter for provider ${connection.provider}`);
-  if (connection.circuitOpen) return { kind: "later", delayMs: deps.backoff.maxMs, what: "circuit-open" };
+  if (connection.circuitOpen || connection.pausedForMs > 0) {
+    return { kind: "later", delayMs: Math.max(connection.pausedForMs, deps.backoff.maxMs), what: "connection-closed" };
+  }
   const result = await look(deps, operation, connection, provider);
   if (result === undefined) return await done(deps, item, "nothing-can-be-asked");
   await afterLook(deps, connection, result);

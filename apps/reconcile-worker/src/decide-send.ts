@@ -56,8 +56,11 @@ function decideDraft(
 ): Verdict {
   const [draft, ...more] = matches;
   if (draft === undefined || more.length > 0) return { kind: "review", reason: "more-than-one-draft" };
-  if (evidence.references.some((known) => known.ref !== draft.ref))
-    return { kind: "review", reason: "more-than-one-match" };
+  const others = evidence.references.filter((known) => known.ref !== draft.ref);
+  if (others.length > 0) {
+    const onlyDrafts = others.every((known) => known.role === "draft");
+    return { kind: "review", reason: onlyDrafts ? "more-than-one-draft" : "more-than-one-match" };
+  }
   if (evidence.lastObservation?.kind === "conflict") return { kind: "review", reason: "key-reused-with-another-body" };
   if (draft.status === "discarded") return { kind: "review", reason: "draft-discarded" };
   if (evidence.stageOnly) {

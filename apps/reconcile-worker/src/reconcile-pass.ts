@@ -42,6 +42,8 @@ export class Pass {
     const deps = this.#deps;
     // The claim's own time is before the look began, so counting from it errs on the safe side.
     const beganAt = row.db_now;
+    const blocked = this.#mayNotAskMs();
+    if (blocked > 0) return await this.wait("connection-closed", blocked);
     const tooSoon = listed === undefined ? this.#pollBudgetLeft() : 0;
     if (tooSoon > 0) return await this.wait("poll-budget", tooSoon);
     const evidence = await gatherEvidence(row, {
@@ -113,6 +115,16 @@ export class Pass {
     const { capabilities } = this.#provider;
     const { action } = this.#row;
     return capabilities[action === "SEND" ? "SEND" : "VOID"].lookup.minIntervalMs ?? 0;
+  }
+
+  /**
+   * The claim lets rows through that can be settled by what is on record. A FINALIZE always asks, so it waits for the
+   * connection all the same; 0 where nothing stands in the way.
+   */
+  #mayNotAskMs(): number {
+    if (this.#row.action !== "FINALIZE") return 0;
+    const { pausedForMs, circuitOpen } = this.#connection;
+    return Math.max(pausedForMs, circuitOpen ? this.#deps.circuit.probeMs * (1 + Math.random()) : 0);
   }
 
   /** ms until the provider may be asked about this object again; 0 where it may, or need not be. */

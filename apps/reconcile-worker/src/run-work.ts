@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { claimWork, finishWork, postponeWork, type WorkItem } from "@countersign/ledger";
+import { claimWork, finishWork, openTicket, postponeWork, type WorkItem } from "@countersign/ledger";
 import { actByPolicy } from "./act-by-policy.js";
 import { auditOperation } from "./audit-operation.js";
 import { probeConnection } from "./probe-connection.js";
@@ -12,6 +12,9 @@ export type WorkOutcome = WorkEnd | { kind: "not-claimed" };
 /** Longest wait between two tries of a work item, ms. */
 const longestDelayMs = 3_600_000;
 
+/** Failures after which a person is asked. */
+const failuresForTicket = 5;
+
 /**
  * Runs one work item under its lease. Its end deletes it in the transaction of its result, so that one that died half-way
  * is simply done again.
@@ -19,10 +22,31 @@ const longestDelayMs = 3_600_000;
 export async function runWork(deps: ReconcileDeps, tenantId: string, workItemId: string): Promise<WorkOutcome> {
   const item = await claimWork(deps.ledger, tenantId, workItemId, randomUUID(), deps.leaseMs);
   if (item === undefined) return { kind: "not-claimed" };
-  const end = await run(deps, item);
+  const end = await runOrPostpone(deps, item);
   if (end.kind === "later") await postponeWork(deps.ledger.sql, item, Math.min(end.delayMs, longestDelayMs));
   deps.logger.info({ tenant: tenantId, kind: item.kind, outcome: end.what }, "work item run");
   return end;
+}
+
+/** One that fails is done again later; one that fails again and again is a person's. It is never lost. */
+async function runOrPostpone(deps: ReconcileDeps, item: WorkItem): Promise<WorkEnd> {
+  try {
+    return await run(deps, item);
+  } catch (error) {
+    deps.logger.error({ err: error, tenant: item.tenantId, kind: item.kind, count: item.attempts }, "work item failed");
+    if (item.attempts >= failuresForTicket) {
+      await openTicket(deps.ledger.sql, {
+        tenantId: item.tenantId,
+        kind: "dead-letter",
+        subjectKind: item.kind === "probe" ? "connection" : "operation",
+        subjectId: item.subjectId,
+        reason: `${item.kind}-fails`,
+        details: { attempts: item.attempts },
+      });
+    }
+    const delayMs = Math.min(longestDelayMs, deps.backoff.maxMs * 2 ** Math.min(item.attempts, 10));
+    return { kind: "later", delayMs, what: "failed" };
+  }
 }
 
 async function run(deps: ReconcileDeps, item: WorkItem): Promise<WorkEnd> {
