@@ -37,11 +37,15 @@ function answerSentence(operation: OperationView, verdict: Sent): string {
   if (verdict === "unknown" && operation.state === "NEEDS_REVIEW" && operation.reason === "unprovable") {
     return `Nobody can know: this ${noun} may have gone out, and the provider offers nothing to ask. A person has to decide.`;
   }
+  if (verdict === "unknown" && operation.action === "VOID" && operation.state === "NEEDS_REVIEW") {
+    return `Not settled: this void was asked for, and its target says otherwise (${operation.reason}). A person has to decide.`;
+  }
   if (verdict === "unknown" && operation.state === "SUPERSEDED") {
     return `Nobody can know: this ${noun} was given up although it may have gone out. It goes on being looked for.`;
   }
   if (verdict === "unknown")
     return `Not known yet: this ${noun} may have gone out. It is not sent again until that is settled.`;
+  if (operation.action === "FINALIZE") return "No, the sealed document is not in the archive.";
   return `No, this ${noun} has not gone out.`;
 }
 
@@ -87,6 +91,22 @@ const historyWords: Record<string, string> = {
   "replay-by-policy": "the same bytes go out again under the same key; a written policy accepts the risk",
   "kept-by-review": "a decision kept one reference",
   "abandoned-by-review": "a decision gave it up",
+  ambiguous: "the call ended without a usable answer, which proves nothing",
+  queued: "the provider took it without having done it yet",
+  declined: "the provider declined it for now; nothing was made",
+  "not-sent": "no byte left this house",
+  "not-yet": "what it acts on is not completed yet; nothing was changed",
+  conflict: "the provider holds something that contradicts it",
+  looking: "the provider is asked what exists",
+  "accepted-not-yet-seen": "the provider accepted it, and its target is looked at before that counts",
+  "connection-closed": "its connection is paused or down, so nobody asked",
+  "poll-budget": "the provider may not be asked about it so often",
+  "newer-evidence": "newer evidence arrived, so it is looked at again",
+  "reference-not-visible-yet": "its reference is not visible yet, inside the time that the provider may take",
+  "reference-not-found": "the provider gave a reference and now knows no such request",
+  "absence-proof-aged": "the proof of absence has grown old and is taken again",
+  "replay-refused": "the same bytes under the same key were refused: the key proves that nothing was made",
+  "void-refused": "the provider refused the void",
   "near-miss": "the worker came too late and sent nothing",
   released: "what it waited for has ended",
   "duplicate-requested": "the same approval was asked for again by somebody else",
@@ -128,6 +148,8 @@ function nextSentence(operation: OperationView): string {
     case "IN_FLIGHT":
       return "A worker is calling the provider now; if it dies, the lease runs out and the outcome is looked up.";
     case "UNKNOWN":
+      if (operation.action === "FINALIZE")
+        return "The request is read again; once it is completed its document is archived.";
       return "The provider is asked what exists; nothing is sent until there is evidence.";
     case "RECONCILING":
       return "The provider is being asked right now.";
