@@ -110,3 +110,23 @@ it("another encryption key is a clear refusal, and a ciphertext opens in its own
   await first.close();
   await second.close();
 });
+
+it("a database of the former schema is brought up to date, and what its tenants had named stays", async () => {
+  const { url } = await createTestDatabase(server.url);
+  const sql = postgres(url, { max: 1, onnotice: () => undefined });
+  const apply = async (file: string): Promise<void> => {
+    const text = await readFile(new URL(`../migrations/${file}`, import.meta.url), "utf8");
+    for (const statement of text.split("--> statement-breakpoint")) await sql.unsafe(statement);
+  };
+  await apply("0000_ledger.sql");
+  await apply("0001_guards.sql");
+  const owners = Object.fromEntries(ticketKinds.map((kind) => [kind, "team"]));
+  await sql`
+    INSERT INTO tenant (tenant_id, ticket_owners, thresholds, data_key, key_id)
+    VALUES ('acme', ${sql.json(owners)}, '{"aged":7}', 'x', 'x')`;
+  await apply("0002_evidence.sql");
+  await apply("0003_guards.sql");
+  const [tenant] = await sql<{ thresholds: object }[]>`SELECT thresholds FROM tenant`;
+  expect(tenant?.thresholds).toEqual({ ...defaultThresholds, aged: 7 });
+  await sql.end();
+});
