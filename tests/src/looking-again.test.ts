@@ -13,6 +13,8 @@ import {
   recordEvidence,
   releaseHold,
   resumeConnection,
+  review,
+  sent,
   setRate,
 } from "@countersign/ledger";
 import { createLogger } from "@countersign/runtime";
@@ -125,6 +127,49 @@ describe("after the end, looked at once more", () => {
         .map((each) => each.status)
         .sort(),
     ).toEqual(["discarded", "sent"]);
+  });
+});
+
+describe("did it go out?", () => {
+  it("a document that was only staged never did, also after it is discarded", async () => {
+    const payload = scene.payload({ documents: [], template: { id: "tpl_contract" }, stageOnly: true });
+    const { operationId: id } = await scene.planSend({ payload });
+    const answer = async () => sent(await scene.operation(id));
+    expect((await scene.settle(id)).state).toBe("CONFIRMED");
+    expect(await answer()).toBe("no");
+    expect((await scene.settle(await scene.planVoid(id))).reason).toBe("target-is-discarded");
+    expect([await answer(), (await scene.operation(id)).signingStatuses]).toEqual(["no", ["DISCARDED"]]);
+  });
+
+  it("one of two that a person kept did: the provider's own word counts", async () => {
+    const { operationId: id } = await scene.planSend();
+    scene.simulator.script({ kind: "lost-response", operationId: id });
+    await scene.submitOnce(id);
+    await scene.makeAgain(id);
+    const operation = await scene.settle(id);
+    expect(operation.reason).toBe("more-than-one-match");
+    const [first] = await knownReferences(scene.ledger.sql, "acme", id);
+    // The one that was made first stands first.
+    expect(first).toMatchObject({ providerRef: scene.requests(id)[0]?.id, status: "SENT" });
+    await until(
+      () =>
+        review(scene.ledger, {
+          tenantId: "acme",
+          operationId: id,
+          evidenceNo: operation.evidenceNo,
+          who: "u-17",
+          why: "first one",
+          basis: "person",
+          decision: { kind: "keep", providerRef: first?.providerRef ?? "" },
+          quiescenceMs: fastWindows.quiescenceMs,
+          voidRequest: scene.voidRequest(),
+        }).then(
+          () => true,
+          () => false,
+        ),
+      (decided) => decided,
+    );
+    expect(sent(await scene.operation(id))).toBe("yes");
   });
 });
 

@@ -60,6 +60,7 @@ const statusOf: Record<string, number> = {
   "ticket-is-decided": 409,
   "hold-over": 409,
   "policy-in-force": 409,
+  "target-contradicts": 409,
   "reference-being-voided": 409,
   "intent-exists": 409,
   "provider-unreachable": 503,

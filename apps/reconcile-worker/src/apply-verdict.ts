@@ -84,7 +84,8 @@ async function rememberMatches(pass: PassState): Promise<PassState | undefined> 
   if (pass.row.action !== "SEND" || lookup?.result.kind !== "found") return pass;
   const known = new Set(pass.evidence.references.map(({ ref }) => ref));
   let evidenceNo = pass.row.evidence_no;
-  for (const match of lookup.result.matches) {
+  // Lists run from new to old: the first that was made is the first on record.
+  for (const match of lookup.result.matches.toReversed()) {
     if (known.has(match.ref)) continue;
     const draft = match.status === "draft" || match.status === "staged" || match.status === "discarded";
     const recorded = await recordEvidence(pass.ledger.sql, {
@@ -93,6 +94,7 @@ async function rememberMatches(pass: PassState): Promise<PassState | undefined> 
       providerRef: match.ref,
       role: draft ? "draft" : "evidence",
       source: "lookup",
+      signingStatus: signingStatusOf[match.status],
       actor: "reconcile-worker",
       reason: "found-by-lookup",
       details: { status: match.status },

@@ -11,7 +11,7 @@ import {
   type TransactionSql,
   type WorkItem,
 } from "@countersign/ledger";
-import type { LookupResult, Match, SignatureProvider } from "@countersign/provider";
+import { type LookupResult, type Match, type SignatureProvider, signingStatusOf } from "@countersign/provider";
 import { backoffMs } from "@countersign/runtime";
 import { afterLook } from "./after-look.js";
 import { readsByReference } from "./capabilities.js";
@@ -114,6 +114,7 @@ async function recordUnknown(sql: TransactionSql, operation: Audited, match: Mat
         providerRef: match.ref,
         role: draft ? "draft" : "evidence",
         source: "lookup",
+        signingStatus: signingStatusOf[match.status],
         actor: "audit",
         reason: "found-by-audit",
         details: { status: match.status },

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { isProcessAlive } from "@countersign/devstack";
 import { z } from "zod";
@@ -45,8 +46,10 @@ function pidIn(text: string): number | undefined {
 
 /** Replaces the file in one step, so that a reader never sees half of it. */
 export async function writeRunFile(file: string, record: RunRecord): Promise<void> {
-  await writeFile(`${file}.new`, `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600 });
-  await rename(`${file}.new`, file);
+  // A name of its own: two workers that die together are recorded at the same time.
+  const fresh = `${file}.${randomUUID()}`;
+  await writeFile(fresh, `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600 });
+  await rename(fresh, file);
 }
 
 export async function removeRunFile(file: string): Promise<void> {

@@ -52,6 +52,7 @@ CREATE TABLE "tenant_policy" (
 );
 --> statement-breakpoint
 ALTER TABLE "work_item" DROP CONSTRAINT "work_item_kind";--> statement-breakpoint
+ALTER TABLE "contract_signing" DROP CONSTRAINT "signing_status";--> statement-breakpoint
 ALTER TABLE "signing_operation" ADD COLUMN "lease_process" uuid;--> statement-breakpoint
 ALTER TABLE "signing_operation" ADD COLUMN "doubtful" boolean DEFAULT false NOT NULL;--> statement-breakpoint
 ALTER TABLE "signing_operation" ADD COLUMN "replaying" boolean DEFAULT false NOT NULL;--> statement-breakpoint
@@ -74,4 +75,5 @@ ALTER TABLE "work_item" ADD CONSTRAINT "work_item_kind" CHECK ("work_item"."kind
 ALTER TABLE "provider_connection" ADD CONSTRAINT "connection_rate" CHECK ("provider_connection"."rate_per_second" IS NULL OR "provider_connection"."rate_per_second" > 0);--> statement-breakpoint
 -- Tenants made before thresholds were required get the defaults; what they had named stays.
 UPDATE "tenant" SET "thresholds" = '{"needs-review":240,"duplicate":240,"quarantine":240,"dead-letter":60,"aged":60,"connection-paused":30,"signing-conflict":240,"void-retired":1440,"age-unknown":30,"age-planned":60,"age-waiting":1440,"age-declined":60,"age-attempts":10}'::jsonb || "thresholds";--> statement-breakpoint
-ALTER TABLE "tenant" ADD CONSTRAINT "tenant_has_every_threshold" CHECK ("tenant"."thresholds" ?& ARRAY['needs-review','duplicate','quarantine','dead-letter','aged','connection-paused','signing-conflict','void-retired','age-unknown','age-planned','age-waiting','age-declined','age-attempts']);
+ALTER TABLE "tenant" ADD CONSTRAINT "tenant_has_every_threshold" CHECK ("tenant"."thresholds" ?& ARRAY['needs-review','duplicate','quarantine','dead-letter','aged','connection-paused','signing-conflict','void-retired','age-unknown','age-planned','age-waiting','age-declined','age-attempts']);--> statement-breakpoint
+ALTER TABLE "contract_signing" ADD CONSTRAINT "signing_status" CHECK ("contract_signing"."status" IN ('STAGED','SENT','VIEWED','PARTIALLY_SIGNED','COMPLETED','DECLINED','VOIDED','EXPIRED','DISCARDED'));

@@ -13,6 +13,8 @@ export interface Evidence {
   /** A reference that it shows, of this operation's connection. */
   providerRef?: string;
   role?: "draft" | "evidence";
+  /** What the provider says of that reference now, where it was asked. */
+  signingStatus?: string;
   source: "mid-call" | "late-answer" | "webhook" | "lookup";
   /** A late answer, for the record. */
   observation?: { kind: string };
@@ -59,7 +61,7 @@ const statesWhere = (test: (effect: EvidenceEffect) => boolean): string =>
 
 /** $1: one row as JSON. Locks the row, writes it, its history line, the reference and, where due, a duplicate ticket. */
 const statement = `WITH x AS (SELECT * FROM jsonb_to_record($1::text::jsonb) AS x(tenant_id text, operation_id uuid, attempt_no int,
-    provider_ref text, role text, source text, observation jsonb, closes boolean, actor text, reason text, details jsonb)),
+    provider_ref text, role text, source text, signing_status text, observation jsonb, closes boolean, actor text, reason text, details jsonb)),
   before AS (
     SELECT o.state, o.provider_ref AS kept_ref, o.tenant_id, o.operation_id
     FROM signing_operation o JOIN x ON o.tenant_id = x.tenant_id AND o.operation_id = x.operation_id
@@ -91,7 +93,7 @@ const statement = `WITH x AS (SELECT * FROM jsonb_to_record($1::text::jsonb) AS 
     FROM x, before
     WHERE o.tenant_id = x.tenant_id AND o.operation_id = x.operation_id
       AND NOT (before.state = 'CONFIRMED' AND x.provider_ref IS NOT DISTINCT FROM before.kept_ref)
-    RETURNING o.*, before.state AS from_state, before.kept_ref, x.provider_ref AS x_ref, x.role AS x_role, x.source AS x_source,
+    RETURNING o.*, before.state AS from_state, before.kept_ref, x.provider_ref AS x_ref, x.role AS x_role, x.source AS x_source, x.signing_status AS x_signing_status,
       x.actor AS x_actor, x.reason AS x_reason, x.details AS x_details, x.attempt_no AS x_attempt),
   history AS (
     INSERT INTO operation_event (tenant_id, operation_id, seq, at, kind, from_state, to_state, reason, actor, attempt_no, evidence)
@@ -106,10 +108,10 @@ const statement = `WITH x AS (SELECT * FROM jsonb_to_record($1::text::jsonb) AS 
           role = CASE WHEN r.role = 'draft' THEN EXCLUDED.role ELSE r.role END),
   staged AS (
     INSERT INTO contract_signing AS s (tenant_id, connection_id, provider_ref, operation_id, status, status_at)
-    SELECT tenant_id, connection_id, x_ref, operation_id, 'STAGED', now() FROM u
-    WHERE x_ref IS NOT NULL AND action = 'SEND' AND x_role = 'draft'
+    SELECT tenant_id, connection_id, x_ref, operation_id, COALESCE(x_signing_status, 'STAGED'), now() FROM u
+    WHERE x_ref IS NOT NULL AND action = 'SEND' AND (x_role = 'draft' OR x_signing_status IS NOT NULL)
     ON CONFLICT (tenant_id, connection_id, provider_ref) DO UPDATE
-      SET operation_id = COALESCE(s.operation_id, EXCLUDED.operation_id), status = COALESCE(s.status, 'STAGED'), updated_at = now()),
+      SET operation_id = COALESCE(s.operation_id, EXCLUDED.operation_id), status = COALESCE(s.status, EXCLUDED.status), updated_at = now()),
   opened AS (
     INSERT INTO ticket (tenant_id, ticket_id, kind, subject_kind, subject_id, owner, reason, details, due_at)
     SELECT u.tenant_id, gen_random_uuid(), 'duplicate', 'operation', u.operation_id::text, t.ticket_owners ->> 'duplicate',
@@ -151,6 +153,7 @@ export async function recordEvidence(sql: AnySql, evidence: Evidence): Promise<E
       provider_ref: evidence.providerRef,
       role: evidence.role ?? "evidence",
       source: evidence.source,
+      signing_status: evidence.signingStatus,
       observation: evidence.observation,
       closes: evidence.closesAttempt === true,
       actor: evidence.actor,

@@ -31,7 +31,7 @@ function answerSentence(operation: OperationView, verdict: Sent): string {
   }
   if (verdict === "yes" && operation.action === "FINALIZE") return "Yes, the sealed document is in the archive.";
   if (verdict === "yes") return `Yes, this ${noun} went out: the provider has it.`;
-  if (verdict === "unknown" && operation.basis !== null && operation.basis !== "proof") {
+  if (verdict === "unknown" && operation.state === "CONFIRMED" && operation.basis !== "proof") {
     return `Nobody can prove it: this ${noun} was taken as done by a ${operation.basis}, not proven.`;
   }
   if (verdict === "unknown" && operation.state === "NEEDS_REVIEW" && operation.reason === "unprovable") {
@@ -192,6 +192,8 @@ export function userMessage(operation: OperationView): string {
     return "The signature provider refused this request. Correct it and send it as a new one.";
   if (operation.state === "NEEDS_REVIEW") return "We are checking this request by hand. Please do not send it again.";
   if (verdict === "yes") return operation.action === "SEND" ? "The request has been sent." : "Done.";
+  if (operation.state === "CONFIRMED" && verdict === "unknown")
+    return "This was taken as done; nobody can prove that it went out.";
   if (operation.state === "PLANNED" || verdict === "no") return "The request is recorded and will be sent.";
   return "We are checking whether the request went out. Please do not send it again.";
 }

@@ -229,7 +229,7 @@ describe("abandoning", () => {
 });
 
 describe("a VOID in review that something waits for", () => {
-  async function refusedVoid() {
+  async function refusedVoid(reason = "void-refused-but-target-live") {
     const id = await planSend(test);
     const owner = randomUUID();
     const [claim] = await claimForSubmit(test.ledger, [{ ...by, operationId: id, owner, leaseMs: 60_000 }]);
@@ -241,7 +241,7 @@ describe("a VOID in review that something waits for", () => {
     const amendment = await planSend(test, { supersedes: id });
     const [voidRow] = await voidsOf(id);
     const voidId = voidRow?.operation_id ?? "";
-    await inReview(voidId, [], "void-refused-but-target-live");
+    await inReview(voidId, [], reason);
     return { voidId, amendment, providerRef };
   }
 
@@ -274,6 +274,12 @@ describe("a VOID in review that something waits for", () => {
     const [again] = await test.ledger.sql<{ target_ref: string; state: string }[]>`
       SELECT target_ref, state FROM signing_operation WHERE operation_id = ${result.planned[0]?.operationId ?? null}`;
     expect(again).toEqual({ target_ref: retry.providerRef, state: "PLANNED" });
+  });
+
+  it("can't be kept as done where its target is completed", async () => {
+    const { voidId, amendment } = await refusedVoid("target-completed");
+    await expect(decide(voidId, { kind: "keep" })).rejects.toMatchObject({ code: "target-contradicts" });
+    expect(await getOperation(test.ledger, "acme", amendment)).toMatchObject({ state: "PLANNED", openDependencies: 1 });
   });
 
   it("kept as done releases what waited", async () => {

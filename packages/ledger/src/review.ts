@@ -49,6 +49,7 @@ export interface Reviewed {
 
 interface ReviewedRow {
   state: State;
+  reason: string;
   action: "SEND" | "VOID" | "RESEND" | "FINALIZE";
   connection_id: string;
   evidence_no: number;
@@ -116,7 +117,7 @@ async function decideInside(ledger: Ledger, sql: AnySql, request: Review): Promi
 async function lockForReview(sql: AnySql, request: Review): Promise<ReviewedRow> {
   const { tenantId, operationId, quiescenceMs } = request;
   const [row] = await sql<ReviewedRow[]>`
-    SELECT state, action, connection_id, evidence_no, superseded_by, target_ref, target_operation_id,
+    SELECT state, reason, action, connection_id, evidence_no, superseded_by, target_ref, target_operation_id,
       GREATEST(0, EXTRACT(EPOCH FROM (quiet_from + make_interval(secs => ${quiescenceMs}::float8 / 1000) - now())) * 1000)::float8 AS wait_ms
     FROM signing_operation o WHERE tenant_id = ${tenantId} AND operation_id = ${operationId} FOR UPDATE OF o`;
   if (row === undefined) throw new NotFoundError("operation");
@@ -190,18 +191,21 @@ async function keep(
   await sql`
     UPDATE operation_reference SET role = 'extra'
     WHERE tenant_id = ${tenantId} AND operation_id = ${operationId} AND provider_ref <> ${kept.providerRef} AND role <> 'extra'`;
+  const status = decision.foundByHand?.signingStatus ?? kept.status;
   await apply(sql, "decideConfirmed", request, {
     providerRef: kept.providerRef,
     referenceSource: decision.foundByHand === undefined ? "review" : "found-by-hand",
-    // Set only where the provider has said nothing of it yet.
-    ...(row.action === "SEND"
-      ? { signingStatus: decision.foundByHand?.signingStatus ?? kept.status ?? "SENT", shows: true }
-      : {}),
+    // What the provider has said of it; where it has said nothing, nobody says it for it.
+    ...(row.action === "SEND" ? { shows: true } : {}),
+    ...(row.action === "SEND" && status !== null ? { signingStatus: status } : {}),
     reason: "kept-by-review",
     evidence: history(request, planned, { foundByHand: decision.foundByHand !== undefined }),
   });
   return planned;
 }
+
+/** The provider's own record says that the target is over another way: nobody can decide that it is void. */
+const contradictsVoid = new Set(["target-completed", "target-declined"]);
 
 async function keptReference(
   sql: AnySql,
@@ -211,6 +215,12 @@ async function keptReference(
 ): Promise<KnownReference> {
   const { tenantId, operationId } = request;
   if (row.action !== "SEND") {
+    if (row.action === "VOID" && contradictsVoid.has(row.reason)) {
+      throw new PlanRefusedError(
+        "target-contradicts",
+        `the record says ${row.reason}: this VOID can't be taken as done; abandon it`,
+      );
+    }
     const providerRef = decision.providerRef ?? row.target_ref;
     if (providerRef === null || providerRef !== row.target_ref) {
       throw new PlanRefusedError("reference-unknown", `a ${row.action} keeps its target's reference, no other`);

@@ -14,11 +14,14 @@ type Known = Pick<
  * a person or policy took as done.
  */
 export function sent(operation: Known): Sent {
-  // Staged only: the provider has it, and nobody has been mailed.
-  const onlyStaged = operation.signingStatuses.length > 0 && operation.signingStatuses.every((s) => s === "STAGED");
+  // Staged only, or discarded after that: the provider had it, and nobody has been mailed.
+  const mailed = operation.signingStatuses.some((status) => status !== "STAGED" && status !== "DISCARDED");
+  const onlyStaged = operation.signingStatuses.length > 0 && !mailed;
   if (operation.state === "CONFIRMED" && operation.action === "SEND" && onlyStaged) return "no";
-  if (operation.state === "CONFIRMED") return operation.basis === "proof" ? "yes" : "unknown";
-  if (operation.action === "SEND" && operation.signingStatuses.some((status) => status !== "STAGED")) return "yes";
+  if (operation.state === "CONFIRMED" && operation.basis === "proof") return "yes";
+  // The provider's own word counts, whoever decided which of its requests stays.
+  if (operation.action === "SEND" && mailed) return "yes";
+  if (operation.state === "CONFIRMED") return "unknown";
   if (operation.attemptNo === 0 && operation.referencesSeen === 0) return "no";
   if (operation.openAttempts === 0 && operation.referencesSeen === 0 && operation.state !== "IN_FLIGHT") return "no";
   return "unknown";

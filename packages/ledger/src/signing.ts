@@ -14,10 +14,12 @@ export const signingStatuses = [
   "DECLINED",
   "VOIDED",
   "EXPIRED",
+  /** A staged one that was thrown away: nobody was ever mailed. */
+  "DISCARDED",
 ] as const;
 export type SigningStatus = (typeof signingStatuses)[number];
 
-const ends: readonly SigningStatus[] = ["COMPLETED", "DECLINED", "VOIDED", "EXPIRED"];
+const ends: readonly SigningStatus[] = ["COMPLETED", "DECLINED", "VOIDED", "EXPIRED", "DISCARDED"];
 
 /** From which statuses an event may move the row: the condition of its UPDATE. */
 export const movesFrom: Record<SigningStatus, readonly SigningStatus[]> = {
@@ -29,6 +31,7 @@ export const movesFrom: Record<SigningStatus, readonly SigningStatus[]> = {
   DECLINED: ["STAGED", "SENT", "VIEWED", "PARTIALLY_SIGNED"],
   VOIDED: ["STAGED", "SENT", "VIEWED", "PARTIALLY_SIGNED"],
   EXPIRED: ["STAGED", "SENT", "VIEWED", "PARTIALLY_SIGNED"],
+  DISCARDED: ["STAGED"],
 };
 
 /** What the provider last said of a reference; undefined where it has said nothing. */

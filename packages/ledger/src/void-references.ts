@@ -30,7 +30,11 @@ export async function knownReferences(sql: AnySql, tenantId: string, operationId
 
 /** Over at the provider already: there is nothing to void, and what is completed is never voided. */
 export const isOver = ({ status }: KnownReference): boolean =>
-  status === "COMPLETED" || status === "VOIDED" || status === "DECLINED" || status === "EXPIRED";
+  status === "COMPLETED" ||
+  status === "VOIDED" ||
+  status === "DECLINED" ||
+  status === "EXPIRED" ||
+  status === "DISCARDED";
 
 /** A ledgered VOID of its own for each reference, unless one for it is live or done already. */
 export async function planVoidsOf(

@@ -3,7 +3,7 @@ import type { ProviderStatus } from "./port.js";
 /** A provider's word for a request's status, in the ledger's words: `contract_signing.status`. */
 export const signingStatusOf: Record<
   ProviderStatus,
-  "STAGED" | "SENT" | "VIEWED" | "PARTIALLY_SIGNED" | "COMPLETED" | "DECLINED" | "VOIDED" | "EXPIRED"
+  "STAGED" | "SENT" | "VIEWED" | "PARTIALLY_SIGNED" | "COMPLETED" | "DECLINED" | "VOIDED" | "EXPIRED" | "DISCARDED"
 > = {
   draft: "STAGED",
   staged: "STAGED",
@@ -14,5 +14,5 @@ export const signingStatusOf: Record<
   declined: "DECLINED",
   withdrawn: "VOIDED",
   expired: "EXPIRED",
-  discarded: "VOIDED",
+  discarded: "DISCARDED",
 };

@@ -88,7 +88,11 @@ function addExplain(program: Command, tools: CommandTools): void {
           await getNearMisses(ledger, tenant, operation),
         );
         const look =
-          value.nextLookAt === null ? "Nobody needs to look again." : `Somebody looks next at ${value.nextLookAt}.`;
+          view.state === "NEEDS_REVIEW"
+            ? `A person has to look: countersign tickets list --tenant ${tenant}.`
+            : value.nextLookAt === null
+              ? "Nothing is due on it."
+              : `Somebody looks next at ${value.nextLookAt}.`;
         const because = value.because.map((sentence) => `  ${sentence}`);
         return {
           value: { operationId: operation, state: view.state, ...value },

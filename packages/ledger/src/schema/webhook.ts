@@ -76,7 +76,7 @@ export const contractSigning = pgTable(
     index("contract_signing_operation").on(t.tenantId, t.operationId),
     check(
       "signing_status",
-      sql`${t.status} IN ('STAGED','SENT','VIEWED','PARTIALLY_SIGNED','COMPLETED','DECLINED','VOIDED','EXPIRED')`,
+      sql`${t.status} IN ('STAGED','SENT','VIEWED','PARTIALLY_SIGNED','COMPLETED','DECLINED','VOIDED','EXPIRED','DISCARDED')`,
     ),
     check("signing_status_needs_operation", sql`${t.status} IS NULL OR ${t.operationId} IS NOT NULL`),
   ],
