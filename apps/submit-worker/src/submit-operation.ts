@@ -180,7 +180,16 @@ class Attempt {
     const connection = await this.#connection();
     if (connection === undefined) return await this.#record({ kind: "not-sent", cause: "connection-unreadable" }, 0);
     if (!(await this.#permitted(connection))) return await this.#record({ kind: "not-sent", cause: "no-permit" }, 0);
-    if (!(await this.#stillMine())) {
+    const mine = await this.#stillMine().catch((error: unknown) => {
+      this.#deps.logger.warn(
+        { err: error, tenant: this.#row.tenant_id, operation: this.#row.operation_id },
+        "row unreadable",
+      );
+      return undefined;
+    });
+    // Nothing has left yet, and that is what is written once the ledger is back.
+    if (mine === undefined) return await this.#record({ kind: "not-sent", cause: "ledger-unreadable" }, 0);
+    if (!mine) {
       await this.#nearMiss("claim-gone");
       return await this.#record({ kind: "not-sent", cause: "claim-gone" }, 0);
     }

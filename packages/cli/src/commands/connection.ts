@@ -190,11 +190,16 @@ function addList(parent: Command, tools: CommandTools): void {
         each.baseUrl,
         each.isDefault ? "yes" : "",
         each.metadataLookup ? (each.lookupVerifiedAt ?? "not verified") : "off",
-        each.pausedForMs > 0 ? (each.pauseReason ?? "paused") : "",
+        each.ratePerSecond === null ? "" : String(each.ratePerSecond),
+        each.circuitOpen ? "provider down" : each.pausedForMs > 0 ? (each.pauseReason ?? "paused") : "",
       ]);
       return {
         value: connections,
-        text: table(["connection", "provider", "base URL", "default", "lookup", "paused"], rows, "no connections"),
+        text: table(
+          ["connection", "provider", "base URL", "default", "lookup", "calls per s", "paused"],
+          rows,
+          "no connections",
+        ),
       };
     },
   });

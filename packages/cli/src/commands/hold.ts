@@ -59,7 +59,10 @@ function addHolds(program: Command, tools: CommandTools): void {
     options: (command) => command.requiredOption("--tenant <id>", "whose holds"),
     schema: z.object({ tenant: tenantOption }),
     run: async ({ tenant }, io) => {
-      const holds = await withLedger(io, (ledger) => listHolds(ledger, tenant));
+      const holds = await withLedger(io, async (ledger) => {
+        await ledger.tenantKey(tenant);
+        return await listHolds(ledger, tenant);
+      });
       const rows = holds.map((each) => [
         each.holdId,
         each.connectionId ?? "all",

@@ -63,7 +63,10 @@ export function addPolicy(program: Command, tools: CommandTools): void {
     options: (command) => command.requiredOption("--tenant <id>", "whose policies"),
     schema: z.object({ tenant: tenantOption }),
     run: async ({ tenant }, io) => {
-      const list = await withLedger(io, (ledger) => listPolicies(ledger, tenant));
+      const list = await withLedger(io, async (ledger) => {
+        await ledger.tenantKey(tenant);
+        return await listPolicies(ledger, tenant);
+      });
       const rows = list.map((each) => [
         each.policyId,
         each.policy,
