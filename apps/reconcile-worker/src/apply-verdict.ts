@@ -17,7 +17,7 @@ import {
   replaySafe,
   sqlState,
 } from "@countersign/ledger";
-import { signingStatusOf } from "@countersign/provider";
+import { meansSent, signingStatusOf } from "@countersign/provider";
 import { backoffMs } from "@countersign/runtime";
 import type { PassState } from "./pass-state.js";
 import { told } from "./told.js";
@@ -87,12 +87,11 @@ async function rememberMatches(pass: PassState): Promise<PassState | undefined> 
   // Lists run from new to old: the first that was made is the first on record.
   for (const match of lookup.result.matches.toReversed()) {
     if (known.has(match.ref)) continue;
-    const draft = match.status === "draft" || match.status === "staged" || match.status === "discarded";
     const recorded = await recordEvidence(pass.ledger.sql, {
       tenantId: pass.row.tenant_id,
       operationId: pass.row.operation_id,
       providerRef: match.ref,
-      role: draft ? "draft" : "evidence",
+      role: meansSent(match.status) ? "evidence" : "draft",
       source: "lookup",
       signingStatus: signingStatusOf[match.status],
       actor: "reconcile-worker",

@@ -11,7 +11,13 @@ import {
   type TransactionSql,
   type WorkItem,
 } from "@countersign/ledger";
-import { type LookupResult, type Match, type SignatureProvider, signingStatusOf } from "@countersign/provider";
+import {
+  type LookupResult,
+  type Match,
+  meansSent,
+  type SignatureProvider,
+  signingStatusOf,
+} from "@countersign/provider";
 import { backoffMs } from "@countersign/runtime";
 import { afterLook } from "./after-look.js";
 import { readsByReference } from "./capabilities.js";
@@ -104,7 +110,6 @@ async function auditSend(
 }
 
 async function recordUnknown(sql: TransactionSql, operation: Audited, match: Match): Promise<void> {
-  const draft = match.status === "staged" || match.status === "draft" || match.status === "discarded";
   const { tenantId, operationId } = operation;
   try {
     await sql.savepoint(async (inner) => {
@@ -112,7 +117,7 @@ async function recordUnknown(sql: TransactionSql, operation: Audited, match: Mat
         tenantId,
         operationId,
         providerRef: match.ref,
-        role: draft ? "draft" : "evidence",
+        role: meansSent(match.status) ? "evidence" : "draft",
         source: "lookup",
         signingStatus: signingStatusOf[match.status],
         actor: "audit",

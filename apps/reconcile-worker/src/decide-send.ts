@@ -1,4 +1,4 @@
-import type { Match, ProviderStatus } from "@countersign/provider";
+import { type Match, meansSent } from "@countersign/provider";
 import {
   type Capabilities,
   type Clock,
@@ -8,10 +8,6 @@ import {
   type Verdict,
   withoutLookup,
 } from "./verdict.js";
-
-/** Has everybody who is named in it been mailed? Every status after draft and staged means that it was sent. */
-const meansSent = (status: ProviderStatus): boolean =>
-  status !== "draft" && status !== "staged" && status !== "discarded";
 
 /** Is this reference proof by itself that our request was sent? */
 const provesSent = ({ role, source }: KnownReference): boolean =>

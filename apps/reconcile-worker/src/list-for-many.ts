@@ -3,7 +3,7 @@ import { claimManyForReconcile, dueForLookup } from "@countersign/ledger";
 import type { LookupResult, SignatureProvider } from "@countersign/provider";
 import { afterLook } from "./after-look.js";
 import { isClosed } from "./gather-evidence.js";
-import { lookupCall, type OpenConnection, type ReconcileDeps } from "./reconcile-deps.js";
+import { claimOf, lookupCall, type OpenConnection, type ReconcileDeps } from "./reconcile-deps.js";
 import type { Claimed } from "./reconcile-operation.js";
 
 /** One list settles at most so many rows: their verdicts are written well inside the lease. */
@@ -32,15 +32,7 @@ export async function claimCompanions(
   const asked = due.map(({ operationId }) => ({ operationId, owner: randomUUID() }));
   const claims = await claimManyForReconcile(
     deps.ledger,
-    asked.map(({ operationId, owner }) => ({
-      tenantId: row.tenant_id,
-      operationId,
-      owner,
-      leaseMs: deps.leaseMs,
-      ...(deps.processId === undefined ? {} : { process: deps.processId }),
-      actor: "reconcile-worker",
-      reason: "looking",
-    })),
+    asked.map(({ operationId, owner }) => claimOf(deps, row.tenant_id, operationId, owner)),
   );
   return claims.flatMap((claim, index) => {
     const owner = asked[index]?.owner;

@@ -38,6 +38,17 @@ export interface ReconcileDeps {
   nearMiss?(kind: NearMissKind): void;
 }
 
+/** What a reconcile claim of a row is asked with. */
+export const claimOf = (deps: ReconcileDeps, tenantId: string, operationId: string, owner: string) => ({
+  tenantId,
+  operationId,
+  owner,
+  leaseMs: deps.leaseMs,
+  ...(deps.processId === undefined ? {} : { process: deps.processId }),
+  actor: "reconcile-worker",
+  reason: "looking",
+});
+
 /** How long a look waits for its permit before the row is left for later. */
 const permitWaitMs = 20_000;
 

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { claimForReconcile, postpone, type TransitionRow } from "@countersign/ledger";
 import type { LookupResult } from "@countersign/provider";
 import { claimCompanions, listForMany } from "./list-for-many.js";
-import type { ReconcileDeps } from "./reconcile-deps.js";
+import { claimOf, type ReconcileDeps } from "./reconcile-deps.js";
 import { Pass, type PassResult } from "./reconcile-pass.js";
 
 export type ReconcileOutcome =
@@ -29,15 +29,7 @@ export async function reconcileOperation(
   operationId: string,
 ): Promise<ReconcileOutcome> {
   const owner = randomUUID();
-  const claim = await claimForReconcile(deps.ledger, {
-    tenantId,
-    operationId,
-    owner,
-    leaseMs: deps.leaseMs,
-    ...(deps.processId === undefined ? {} : { process: deps.processId }),
-    actor: "reconcile-worker",
-    reason: "looking",
-  });
+  const claim = await claimForReconcile(deps.ledger, claimOf(deps, tenantId, operationId, owner));
   if (!claim.applied) {
     const { found } = claim;
     if (found?.state === "UNKNOWN") {

@@ -1,4 +1,4 @@
-import type { StoredReference } from "@countersign/ledger";
+import { isOver, isUnsent, type StoredReference } from "@countersign/ledger";
 import type { OpenDecision } from "./schema.js";
 
 /** What decisions are about: an operation in review, or one with a duplicate ticket. */
@@ -11,11 +11,6 @@ export interface Decidable {
   waiting: number;
 }
 
-const ends: ReadonlySet<string | null> = new Set(["COMPLETED", "VOIDED", "DECLINED", "EXPIRED"]);
-
-const isDraft = ({ status, role }: StoredReference): boolean =>
-  status === "STAGED" || (status === null && role === "draft");
-
 /**
  * Pure: the decisions that a ticket leaves open, each with what it would do, as far as the references known now tell. Empty
  * where nothing is to be decided.
@@ -26,7 +21,7 @@ export function openDecisions(about: Decidable): OpenDecision[] {
   }
   if (about.ticketKind !== "needs-review" || about.state !== "NEEDS_REVIEW") return [];
   if (about.action === "SEND") {
-    const keepable = about.references.filter((known) => !isDraft(known));
+    const keepable = about.references.filter((known) => !isUnsent(known));
     return [...keepable.map((known) => keep(about, known)), giveUp(about, [])];
   }
   const words = about.action === "VOID" ? (["release", "retire", "retry"] as const) : (["release", "retire"] as const);
@@ -49,6 +44,6 @@ function giveUp(about: Decidable, dependants: OpenDecision["dependants"]): OpenD
 /** What is over at the provider needs no VOID, and what is completed never gets one. */
 function split(references: readonly StoredReference[]): Pick<OpenDecision, "voids" | "leftAlone"> {
   const names = (over: boolean): string[] =>
-    references.filter(({ status }) => ends.has(status) === over).map(({ providerRef }) => providerRef);
+    references.filter((known) => isOver(known) === over).map(({ providerRef }) => providerRef);
   return { voids: names(false), leftAlone: names(true) };
 }

@@ -8,7 +8,7 @@ import {
   type Review,
   type SigningStatus,
 } from "@countersign/ledger";
-import { type SignatureProvider, signingStatusOf, usableReference } from "@countersign/provider";
+import { meansSent, type SignatureProvider, signingStatusOf, usableReference } from "@countersign/provider";
 import type { NeutralPayload } from "@countersign/runtime";
 import { type PlanningParts, preparePlan, voidRequestOf } from "./prepare-plan.js";
 
@@ -128,7 +128,7 @@ async function readByHand(
   if ((match.operationId ?? operationId) !== operationId || (match.tenantId ?? tenantId) !== tenantId) {
     throw new PlanRefusedError("reference-of-another-operation", "the provider's record names another operation");
   }
-  if (match.status === "draft" || match.status === "staged" || match.status === "discarded") {
+  if (!meansSent(match.status)) {
     throw new PlanRefusedError(
       "reference-is-a-draft",
       "nobody has been mailed for this reference: it can't be kept as sent",

@@ -6,6 +6,7 @@ import {
   type Decided,
   isBeingVoided,
   isOver,
+  isUnsent,
   type KnownReference,
   knownReferences,
   planVoidsOf,
@@ -96,7 +97,7 @@ async function checkKept(
 ): Promise<void> {
   const kept = references.find((known) => known.providerRef === keep);
   if (kept === undefined) throw new PlanRefusedError("reference-unknown", "this operation has no such reference");
-  if (kept.status === "STAGED" || (kept.role === "draft" && kept.status === null)) {
+  if (isUnsent(kept)) {
     throw new PlanRefusedError("reference-is-a-draft", "nobody has been mailed for this reference: it can't be kept");
   }
   if (await isBeingVoided(sql, decided, keep)) {

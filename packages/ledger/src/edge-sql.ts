@@ -1,5 +1,6 @@
 import type { Edge, Effect, Guard, Operand, TransitionInput } from "./edge-types.js";
 import { type EdgeName, edges } from "./edges.js";
+import { holdInForce } from "./hold-in-force.js";
 
 /** The statement's one parameter: a row or rows as JSON. */
 const inputColumns = `tenant_id text, operation_id uuid, owner uuid, evidence_no int, lease_ms float8, due_ms float8,
@@ -63,16 +64,12 @@ function renderOperand(operand: Operand): string {
   return operand.plus === undefined ? `o.${operand.column}` : `(o.${operand.column} + ${operand.plus})`;
 }
 
-const noHold = `NOT EXISTS (SELECT 1 FROM hold h WHERE h.tenant_id = o.tenant_id AND h.released_at IS NULL
-        AND (h.ends_at IS NULL OR h.ends_at > now()) AND (h.connection_id IS NULL OR h.connection_id = o.connection_id)
-        AND (h.action IS NULL OR h.action = o.action))`;
-
 const workerDead = `EXISTS (SELECT 1 FROM worker_process w WHERE w.process_id = o.lease_process AND w.heartbeat_at < now() - ${interval("dead_ms")})`;
 
 function renderGuard(guard: Guard): string {
   if ("anyOf" in guard) return `(${guard.anyOf.map(renderGuard).join(" OR ")})`;
   if ("allOf" in guard) return `(${guard.allOf.map(renderGuard).join(" AND ")})`;
-  if ("noHold" in guard) return noHold;
+  if ("noHold" in guard) return `NOT ${holdInForce}`;
   if ("workerDead" in guard) return workerDead;
   const left = renderOperand(guard.left);
   if ("right" in guard) return `${left} ${guard.is} ${renderOperand(guard.right)}`;

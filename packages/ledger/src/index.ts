@@ -136,6 +136,6 @@ export {
   ticketKinds,
 } from "./tickets.js";
 export * from "./transitions.js";
-export { type KnownReference as StoredReference, knownReferences } from "./void-references.js";
+export { isOver, isUnsent, type KnownReference as StoredReference, knownReferences } from "./void-references.js";
 export { type Waiter, waitersOf } from "./waiters.js";
 export { claimWork, finishWork, postponeWork, type WorkItem, type WorkKind } from "./work.js";

@@ -1,4 +1,5 @@
 import type { Ledger } from "./database.js";
+import { holdInForce } from "./hold-in-force.js";
 import type { SigningStatus } from "./signing.js";
 import type { State } from "./state.js";
 
@@ -68,9 +69,7 @@ const view = `SELECT o.tenant_id AS "tenantId", o.operation_id AS "operationId",
   CASE WHEN o.state IN ('PLANNED','UNKNOWN') THEN (SELECT CASE
       WHEN c.circuit_opened_at IS NOT NULL THEN 'provider-down'
       WHEN c.paused_until > now() THEN 'pause'
-      WHEN o.state = 'PLANNED' AND EXISTS (SELECT 1 FROM hold h WHERE h.tenant_id = o.tenant_id AND h.released_at IS NULL
-        AND (h.ends_at IS NULL OR h.ends_at > now()) AND (h.connection_id IS NULL OR h.connection_id = o.connection_id)
-        AND (h.action IS NULL OR h.action = o.action)) THEN 'hold' END
+      WHEN o.state = 'PLANNED' AND ${holdInForce} THEN 'hold' END
     FROM provider_connection c WHERE c.tenant_id = o.tenant_id AND c.connection_id = o.connection_id) END AS "heldUpBy",
   o.last_observation AS "lastObservation", o.first_attempt_at AS "firstAttemptAt", o.requested_by AS "requestedBy",
   o.approved_by AS "approvedBy", o.created_at AS "createdAt", o.updated_at AS "updatedAt", o.finished_at AS "finishedAt",

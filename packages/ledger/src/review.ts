@@ -8,7 +8,14 @@ import { type DependantsDecision, decideOnDependants } from "./review-dependants
 import { releaseWaitingVoids } from "./review-waiting-voids.js";
 import type { State } from "./state.js";
 import { transitionInside } from "./transitions.js";
-import { type Decided, isOver, type KnownReference, knownReferences, planVoidsOf } from "./void-references.js";
+import {
+  type Decided,
+  isOver,
+  isUnsent,
+  type KnownReference,
+  knownReferences,
+  planVoidsOf,
+} from "./void-references.js";
 
 /** A named person's or policy's decision on an operation in NEEDS_REVIEW (DESIGN §3 "Review"). */
 export interface Review {
@@ -238,7 +245,7 @@ async function keptReference(
     await refuseOfAnother(sql, tenantId, row.connection_id, operationId, decision.providerRef);
     return { providerRef: decision.providerRef, role: "evidence", status: decision.foundByHand.signingStatus };
   }
-  if (known.status === "STAGED" || (known.role === "draft" && known.status === null)) {
+  if (isUnsent(known)) {
     throw new PlanRefusedError(
       "reference-is-a-draft",
       "nobody has been mailed for this reference: it can't be kept as sent",

@@ -2,6 +2,7 @@ import { type AnySql, type Ledger, run } from "./database.js";
 import { edgeStatement, toSqlRow } from "./edge-sql.js";
 import type { TransitionInput } from "./edge-types.js";
 import { type EdgeName, edges } from "./edges.js";
+import { holdInForce } from "./hold-in-force.js";
 import type { State } from "./state.js";
 
 /**
@@ -95,8 +96,7 @@ export async function findState(sql: AnySql, tenantId: string, operationId: stri
            COALESCE(o.send_before <= now(), false) AS passed,
            GREATEST(0, EXTRACT(EPOCH FROM (LEAST(COALESCE(GREATEST(o.not_before, c.paused_until), now()), now() + interval '5 minutes') - now())) * 1000)::float8 AS wait_ms,
            c.circuit_opened_at IS NOT NULL AS circuit_open,
-           EXISTS (SELECT 1 FROM hold h WHERE h.tenant_id = o.tenant_id AND h.released_at IS NULL AND (h.ends_at IS NULL OR h.ends_at > now())
-             AND (h.connection_id IS NULL OR h.connection_id = o.connection_id) AND (h.action IS NULL OR h.action = o.action)) AS held
+           ${sql.unsafe(holdInForce)} AS held
     FROM signing_operation o
     JOIN provider_connection c ON c.tenant_id = o.tenant_id AND c.connection_id = o.connection_id
     WHERE o.tenant_id = ${tenantId} AND o.operation_id = ${operationId}`;

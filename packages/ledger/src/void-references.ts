@@ -36,6 +36,10 @@ export const isOver = ({ status }: KnownReference): boolean =>
   status === "EXPIRED" ||
   status === "DISCARDED";
 
+/** Nobody has been mailed for it: it can't be kept as sent. */
+export const isUnsent = ({ status, role }: KnownReference): boolean =>
+  status === "STAGED" || (role === "draft" && status === null);
+
 /** A ledgered VOID of its own for each reference, unless one for it is live or done already. */
 export async function planVoidsOf(
   ledger: Ledger,

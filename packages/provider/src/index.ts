@@ -18,7 +18,7 @@ export type * from "./port.js";
 export { usableReference } from "./reference.js";
 export { createProviders, type Providers, providerByName, providers } from "./registry.js";
 export { RETRY_AFTER_CAP_MS, retryAfterMs } from "./retry-after.js";
-export { signingStatusOf } from "./signing-status.js";
+export { meansSent, signingStatusOf } from "./signing-status.js";
 export { type JsonObject, parseStrictObject } from "./strict-json.js";
 export { TwoStepProvider } from "./two-step/two-step.js";
 export { ELCHI_TOLERANCE_MS, verifyElchi } from "./webhooks/elchi.js";

@@ -16,3 +16,7 @@ export const signingStatusOf: Record<
   expired: "EXPIRED",
   discarded: "DISCARDED",
 };
+
+/** Has everybody who is named in it been mailed? Every status after draft and staged means so, but for discarded ones. */
+export const meansSent = (status: ProviderStatus): boolean =>
+  status !== "draft" && status !== "staged" && status !== "discarded";
