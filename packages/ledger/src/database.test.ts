@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { Ledger } from "./index.js";
+import { Ledger, sqlState } from "./index.js";
 import { startTestLedger, type TestLedger } from "./testing.js";
 
 let test: TestLedger;
@@ -50,7 +50,14 @@ it("a backend killed in the middle of a transaction's statement ends no process,
   expect(outcomes.every(({ status }) => status === "rejected")).toBe(true);
   // What would end the process is thrown in a later turn.
   await new Promise((resolve) => setTimeout(resolve, 50));
-  const [alive] = await ledger.sql<{ one: number }[]>`SELECT 1 AS one`;
+  // One that falls on a connection whose end is still arriving is told so; there are four, so the fifth answers.
+  let alive: { one: number } | undefined;
+  for (let tries = 0; tries < 5 && alive === undefined; tries += 1) {
+    [alive] = await ledger.sql<{ one: number }[]>`SELECT 1 AS one`.catch((error: unknown) => {
+      expect(sqlState(error)).toMatch(/^(57P01|CONNECTION_CLOSED)$/);
+      return [];
+    });
+  }
   expect(alive?.one).toBe(1);
   await ledger.close();
 });
