@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { claimWork, finishWork, openTicket, postponeWork, type WorkItem } from "@countersign/ledger";
+import { claimWork, openTicket, pollAbout, postponeWork, type WorkItem } from "@countersign/ledger";
 import { actByPolicy } from "./act-by-policy.js";
 import { auditOperation } from "./audit-operation.js";
+import { pollRequest } from "./poll-request.js";
 import { probeConnection } from "./probe-connection.js";
 import type { ReconcileDeps } from "./reconcile-deps.js";
 
@@ -38,8 +39,7 @@ async function runOrPostpone(deps: ReconcileDeps, item: WorkItem): Promise<WorkE
       await openTicket(deps.ledger.sql, {
         tenantId: item.tenantId,
         kind: "dead-letter",
-        subjectKind: item.kind === "probe" ? "connection" : "operation",
-        subjectId: item.subjectId,
+        ...aboutWhat(item),
         reason: `${item.kind}-fails`,
         details: { attempts: item.attempts },
       });
@@ -47,6 +47,11 @@ async function runOrPostpone(deps: ReconcileDeps, item: WorkItem): Promise<WorkE
     const delayMs = Math.min(longestDelayMs, deps.backoff.maxMs * 2 ** Math.min(item.attempts, 10));
     return { kind: "later", delayMs, what: "failed" };
   }
+}
+
+function aboutWhat(item: WorkItem): { subjectKind: "connection" | "operation" | "inbox"; subjectId: string } {
+  if (item.kind === "poll") return pollAbout(item);
+  return { subjectKind: item.kind === "probe" ? "connection" : "operation", subjectId: item.subjectId };
 }
 
 async function run(deps: ReconcileDeps, item: WorkItem): Promise<WorkEnd> {
@@ -58,7 +63,6 @@ async function run(deps: ReconcileDeps, item: WorkItem): Promise<WorkEnd> {
     case "policy":
       return await actByPolicy(deps, item);
     case "poll":
-      await finishWork(deps.ledger.sql, item);
-      return { kind: "done", what: "nothing-to-poll" };
+      return await pollRequest(deps, item);
   }
 }

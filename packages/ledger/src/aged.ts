@@ -1,11 +1,9 @@
 import type { Ledger } from "./database.js";
+import { firstIdAt } from "./id-at.js";
+import { openSilentTickets } from "./silence.js";
 
 /** One ager at a time; a transaction's lock, so that a pooler may stand between. */
 const agerLock = 0x0c5_a6ed;
-
-/** First operation id (UUIDv7) of a moment: ids sort by time, so the index of ids finds what is old. */
-const firstIdAt = (moment: string): string =>
-  `(lpad(to_hex((EXTRACT(EPOCH FROM ${moment}) * 1000)::bigint), 12, '0') || '00000000000000000000')::uuid`;
 
 const minutes = (name: string): string => `make_interval(mins => (t.thresholds ->> '${name}')::int)`;
 
@@ -45,6 +43,23 @@ const circuitStatement = `INSERT INTO ticket (tenant_id, ticket_id, kind, subjec
   WHERE c.circuit_opened_at < now() - interval '5 minutes'
   ON CONFLICT DO NOTHING`;
 
+/** Events that nobody applies: one ticket per connection, not one per event. */
+const receivedStatement = `WITH late AS (
+    SELECT DISTINCT i.tenant_id, i.connection_id FROM webhook_inbox i JOIN tenant t ON t.tenant_id = i.tenant_id
+    WHERE i.status = 'RECEIVED' AND i.due_at IS NOT NULL AND i.failures = 0
+      AND i.received_at < now() - ${minutes("age-received")} AND i.replays = 0)
+  INSERT INTO ticket (tenant_id, ticket_id, kind, subject_kind, subject_id, owner, reason, due_at)
+  SELECT late.tenant_id, gen_random_uuid(), 'aged', 'connection', late.connection_id, t.ticket_owners ->> 'aged', 'events-not-applied',
+    now() + make_interval(mins => (t.thresholds ->> 'aged')::int)
+  FROM late JOIN tenant t ON t.tenant_id = late.tenant_id
+  ON CONFLICT DO NOTHING`;
+
+const appliedAgainStatement = `UPDATE ticket k SET resolved_at = now(), resolved_by = 'ledger', resolution = 'events are applied again'
+  WHERE k.kind = 'aged' AND k.subject_kind = 'connection' AND k.reason = 'events-not-applied' AND k.resolved_at IS NULL
+    AND NOT EXISTS (SELECT 1 FROM webhook_inbox i JOIN tenant t ON t.tenant_id = i.tenant_id
+      WHERE i.due_at IS NOT NULL AND i.tenant_id = k.tenant_id AND i.connection_id = k.subject_id AND i.status = 'RECEIVED'
+        AND i.received_at < now() - ${minutes("age-received")})`;
+
 /**
  * Opens an owned ticket for every operation past its tenant's age thresholds, counted from the plan or the first attempt,
  * so that no round trip resets them; closes those of operations that have ended since. Nothing else changes: time moves
@@ -57,8 +72,13 @@ export async function openAgedTickets(ledger: Ledger): Promise<number | undefine
     const opened = await sql.unsafe(openStatement);
     await sql.unsafe(closeStatement);
     await sql.unsafe(circuitStatement);
-    // Processes that died long ago have nothing left to sweep.
-    await sql`DELETE FROM worker_process WHERE heartbeat_at < now() - interval '1 day'`;
+    await sql.unsafe(receivedStatement);
+    await sql.unsafe(appliedAgainStatement);
+    await openSilentTickets(sql);
+    // Processes that died long ago have nothing left to sweep; the last of its kind tells since when there is none.
+    await sql`
+      DELETE FROM worker_process p WHERE p.heartbeat_at < now() - interval '1 day'
+        AND EXISTS (SELECT 1 FROM worker_process o WHERE o.kind = p.kind AND o.heartbeat_at > p.heartbeat_at)`;
     return opened.length;
   });
 }

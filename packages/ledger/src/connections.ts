@@ -1,4 +1,3 @@
-import { randomBytes, randomUUID } from "node:crypto";
 import type { AnySql, Ledger } from "./database.js";
 import { NotFoundError } from "./errors.js";
 import { rampUp } from "./ramp-up.js";
@@ -187,59 +186,4 @@ export async function setMetadataLookup(
   await ledger.sql`
     UPDATE provider_connection SET metadata_lookup = ${on}
     WHERE tenant_id = ${tenantId} AND connection_id = ${connectionId}`;
-}
-
-export interface Endpoint {
-  endpointId: string;
-  tenantId: string;
-  connectionId: string;
-  provider: string;
-  scheme: string;
-  secrets: { secretId: string; secret: string }[];
-}
-
-/** Makes a webhook endpoint with its first secret; the id is unguessable and stands in the URL path. */
-export async function createWebhookEndpoint(
-  ledger: Ledger,
-  endpoint: { tenantId: string; connectionId: string; scheme: string; secret: string },
-): Promise<{ endpointId: string; path: string }> {
-  const { tenantId, connectionId } = endpoint;
-  await openConnection(ledger, tenantId, connectionId);
-  const key = await ledger.tenantKey(tenantId);
-  const endpointId = `we_${randomBytes(24).toString("base64url")}`;
-  const secretId = randomUUID();
-  const sealed = key.seal(Buffer.from(endpoint.secret), associated(tenantId, "webhook_secret", secretId));
-  await ledger.sql.begin(async (sql) => {
-    await sql`
-      INSERT INTO webhook_endpoint (endpoint_id, tenant_id, connection_id, scheme)
-      VALUES (${endpointId}, ${tenantId}, ${connectionId}, ${endpoint.scheme})`;
-    await sql`
-      INSERT INTO webhook_secret (endpoint_id, secret_id, secret, key_id)
-      VALUES (${endpointId}, ${secretId}, ${sealed}, ${key.keyId})`;
-  });
-  return { endpointId, path: `/webhooks/${endpointId}` };
-}
-
-/** The endpoint with every secret valid now; undefined where there is none, or it is disabled. */
-export async function openEndpoint(ledger: Ledger, endpointId: string): Promise<Endpoint | undefined> {
-  const rows = await ledger.sql<
-    (Omit<Endpoint, "secrets"> & { secretId: string; sealed: Buffer })[]
-  >`SELECT e.endpoint_id AS "endpointId", e.tenant_id AS "tenantId", e.connection_id AS "connectionId", c.provider, e.scheme,
-      s.secret_id AS "secretId", s.secret AS sealed
-    FROM webhook_endpoint e
-    JOIN provider_connection c ON c.tenant_id = e.tenant_id AND c.connection_id = e.connection_id
-    JOIN webhook_secret s ON s.endpoint_id = e.endpoint_id AND (s.retired_at IS NULL OR s.retired_at > now())
-    WHERE e.endpoint_id = ${endpointId} AND e.disabled_at IS NULL
-    ORDER BY s.created_at DESC`;
-  const [first] = rows;
-  if (first === undefined) return undefined;
-  const key = await ledger.tenantKey(first.tenantId);
-  const { sealed: _sealed, secretId: _secretId, ...endpoint } = first;
-  return {
-    ...endpoint,
-    secrets: rows.map((row) => ({
-      secretId: row.secretId,
-      secret: key.open(row.sealed, associated(row.tenantId, "webhook_secret", row.secretId)).toString(),
-    })),
-  };
 }

@@ -43,7 +43,7 @@ export class DecryptionError extends LedgerError {
   readonly disposition = "retry-later";
 }
 
-/** SQLSTATEs that the guards of the schema raise (migrations/0003_guards.sql). */
+/** SQLSTATEs that the guards of the schema raise (migrations/0005_guards.sql). */
 export const guardStates = {
   illegalTransition: "CS001",
   frozenColumn: "CS002",

@@ -5,7 +5,7 @@ import { finalStates } from "./state.js";
 
 /**
  * The part of the schema that refuses what the design forbids (law 11), made from `edges.ts`, `relations.ts` and
- * `frozen.ts`. `migrations/0003_guards.sql` is this text; a test compares the two.
+ * `frozen.ts`. `migrations/0005_guards.sql` is this text; a test compares the two.
  *
  * SQLSTATEs: CS001 illegal transition, CS002 frozen column, CS003 append-only table, CS004 reference of another operation.
  */
@@ -20,6 +20,7 @@ export function guardsSql(): string {
     releaseEffect(),
     releaseDependants(),
     bindSigning,
+    keepBodies,
     auditAfterEnd,
   ].join("\n--> statement-breakpoint\n");
 }
@@ -245,7 +246,8 @@ CREATE OR REPLACE TRIGGER cs_release_after_end AFTER UPDATE OF "state" ON "signi
 /** Binding a reference makes the events that waited for it due, in the same transaction (DESIGN §4 "Signing rows"). */
 const bindSigning = `CREATE OR REPLACE FUNCTION cs_bind_signing() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE webhook_inbox SET status = 'RECEIVED', due_at = now(), wait_until = NULL
+  UPDATE webhook_inbox SET status = 'RECEIVED', due_at = now(), wait_until = NULL,
+      replays = replays + CASE WHEN status = 'QUARANTINED' THEN 1 ELSE 0 END
     WHERE tenant_id = NEW.tenant_id AND connection_id = NEW.connection_id AND provider_ref = NEW.provider_ref
       AND (status = 'WAITING' OR (status = 'QUARANTINED' AND outcome = 'unmapped-reference'));
   RETURN NULL;
@@ -254,6 +256,27 @@ END $$;
 CREATE OR REPLACE TRIGGER cs_bind_signing AFTER UPDATE OF "operation_id" ON "contract_signing" FOR EACH ROW
   WHEN (OLD.operation_id IS NULL AND NEW.operation_id IS NOT NULL)
   EXECUTE FUNCTION cs_bind_signing();`;
+
+/** The raw bytes of an event that is still open are never erased, and those of any event never change (also from `psql`). */
+const keepBodies = `CREATE OR REPLACE FUNCTION cs_keep_bodies() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'UPDATE' AND (NEW.bytes = OLD.bytes OR NEW.key_id <> OLD.key_id) THEN
+    RETURN NEW;
+  END IF;
+  IF TG_OP = 'UPDATE' OR EXISTS (
+    SELECT 1 FROM webhook_inbox i WHERE i.tenant_id = OLD.tenant_id AND i.inbox_id = OLD.inbox_id
+      AND i.status IN ('RECEIVED', 'WAITING', 'QUARANTINED', 'DEAD')
+  ) THEN
+    RAISE EXCEPTION 'the body of an open event is kept' USING ERRCODE = 'CS003';
+  END IF;
+  RETURN OLD;
+END $$;
+--> statement-breakpoint
+CREATE OR REPLACE TRIGGER cs_keep_bodies BEFORE UPDATE OR DELETE ON "webhook_body" FOR EACH ROW EXECUTE FUNCTION cs_keep_bodies();
+--> statement-breakpoint
+CREATE OR REPLACE TRIGGER cs_never_deleted BEFORE DELETE ON "webhook_inbox" FOR EACH ROW EXECUTE FUNCTION cs_append_only();
+--> statement-breakpoint
+CREATE OR REPLACE TRIGGER cs_never_truncated BEFORE TRUNCATE ON "webhook_inbox" FOR EACH STATEMENT EXECUTE FUNCTION cs_append_only();`;
 
 /**
  * After the end, look once more (DESIGN §3): where an attempt was ever in doubt, and after every VOID of ours, since

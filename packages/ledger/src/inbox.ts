@@ -1,14 +1,19 @@
 import { newId, sha256 } from "@countersign/runtime";
-import { type AnySql, type Ledger, run } from "./database.js";
+import { type Ledger, run } from "./database.js";
+import { askAboutBound } from "./inbox-settle.js";
 
 /** A verified delivery, before anything is made of it. */
 export interface Delivery {
   tenantId: string;
   connectionId: string;
   endpointId: string;
+  /** Which secret verified it. */
+  secretId?: string;
   /** From what was signed; a derived one is flagged `weakId`. */
   providerEventId: string;
   weakId?: boolean;
+  /** Not proven enough to be believed (its body is not authenticated, or its id is derived): the provider is asked first. */
+  hint?: boolean;
   /** A header id that differs from the signed one, or anything else that makes it suspicious. */
   flagged?: boolean;
   eventType?: string;
@@ -24,59 +29,107 @@ export type Recorded =
   /** The same id with the same body: it is here already. */
   | { kind: "duplicate" };
 
-/** Inbox row, body and (where nobody can interpret it) ticket: one statement, one commit. */
-const statement = `WITH x AS (SELECT $1::text AS tenant_id, $2::uuid AS inbox_id, now() AS received_at, $3::text AS connection_id,
-    $4::text AS endpoint_id, $5::text AS event_id, $6::bytea AS body_sha256, $7::text AS quarantine),
+/** How stale `last_verified_at` may be, so that a busy endpoint's row is not written by every delivery. */
+const verifiedEvery = "interval '30 seconds'";
+
+/**
+ * $1: rows as JSON, bodies in base64. Inbox row, body and (where nobody can interpret it) ticket and poll: one statement,
+ * one commit, for any number of deliveries. SKIP LOCKED: no delivery waits for another's note of who verified it.
+ */
+const statement = `WITH x AS (SELECT *, now() AS received_at FROM jsonb_to_recordset($1::text::jsonb) AS x(tenant_id text, inbox_id uuid,
+    connection_id text, endpoint_id text, secret_id uuid, event_id text, digest text, quarantine text, event_type text, provider_ref text,
+    operation_id uuid, flagged boolean, weak_id boolean, hint boolean, body text, key_id text)),
   i AS (
     INSERT INTO webhook_inbox (tenant_id, inbox_id, received_at, connection_id, endpoint_id, provider_event_id, body_sha256, status,
-      event_type, provider_ref, operation_id, conflicting, weak_id, due_at, outcome)
-    SELECT tenant_id, inbox_id, received_at, connection_id, endpoint_id, event_id, body_sha256,
-      CASE WHEN quarantine IS NULL THEN 'RECEIVED' ELSE 'QUARANTINED' END, $8, $9, $10::uuid,
-      $11::boolean OR EXISTS (SELECT 1 FROM webhook_inbox o WHERE o.tenant_id = x.tenant_id AND o.connection_id = x.connection_id
-        AND o.provider_event_id = x.event_id AND o.body_sha256 <> x.body_sha256),
-      $12::boolean, CASE WHEN quarantine IS NULL THEN received_at END, quarantine
+      event_type, provider_ref, operation_id, conflicting, weak_id, hint, due_at, outcome)
+    SELECT tenant_id, inbox_id, received_at, connection_id, endpoint_id, event_id, decode(digest, 'base64'),
+      CASE WHEN quarantine IS NULL THEN 'RECEIVED' ELSE 'QUARANTINED' END, event_type, provider_ref, operation_id,
+      flagged OR (NOT weak_id AND (EXISTS (SELECT 1 FROM webhook_inbox o WHERE o.tenant_id = x.tenant_id AND o.connection_id = x.connection_id
+          AND o.provider_event_id = x.event_id AND o.body_sha256 <> decode(x.digest, 'base64'))
+        OR EXISTS (SELECT 1 FROM x o WHERE o.tenant_id = x.tenant_id AND o.connection_id = x.connection_id AND o.event_id = x.event_id
+          AND o.digest <> x.digest))),
+      weak_id, hint, CASE WHEN quarantine IS NULL THEN received_at END, quarantine
     FROM x
     ON CONFLICT (tenant_id, connection_id, provider_event_id, body_sha256) DO NOTHING
-    RETURNING tenant_id, inbox_id, received_at, status, conflicting),
+    RETURNING tenant_id, inbox_id, received_at, connection_id, provider_ref, status, conflicting, outcome),
   b AS (
     INSERT INTO webhook_body (tenant_id, inbox_id, received_at, bytes, key_id)
-    SELECT tenant_id, inbox_id, received_at, $13::bytea, $14 FROM i),
+    SELECT i.tenant_id, i.inbox_id, i.received_at, decode(x.body, 'base64'), x.key_id FROM i JOIN x USING (inbox_id)),
+  left_to_a_person AS (SELECT * FROM i WHERE status = 'QUARANTINED'),
+  asked AS (${askAboutBound("left_to_a_person")}),
   t AS (
     INSERT INTO ticket (tenant_id, ticket_id, kind, subject_kind, subject_id, owner, reason, due_at)
-    SELECT i.tenant_id, gen_random_uuid(), 'quarantine', 'inbox', i.inbox_id::text, n.ticket_owners ->> 'quarantine', $7,
-      now() + make_interval(mins => COALESCE((n.thresholds ->> 'quarantine')::int, 60))
-    FROM i JOIN tenant n ON n.tenant_id = i.tenant_id WHERE i.status = 'QUARANTINED'
-    ON CONFLICT DO NOTHING)
+    SELECT i.tenant_id, gen_random_uuid(), 'quarantine', 'inbox', i.inbox_id::text, n.ticket_owners ->> 'quarantine', i.outcome,
+      now() + make_interval(mins => (n.thresholds ->> 'quarantine')::int)
+    FROM left_to_a_person i JOIN tenant n ON n.tenant_id = i.tenant_id
+    ON CONFLICT DO NOTHING),
+  secret AS (
+    UPDATE webhook_secret s SET last_verified_at = now() FROM (
+      SELECT endpoint_id, secret_id FROM webhook_secret v
+      WHERE EXISTS (SELECT 1 FROM x WHERE x.endpoint_id = v.endpoint_id AND x.secret_id = v.secret_id)
+        AND (v.last_verified_at IS NULL OR v.last_verified_at < now() - ${verifiedEvery})
+      FOR UPDATE SKIP LOCKED) v
+    WHERE s.endpoint_id = v.endpoint_id AND s.secret_id = v.secret_id),
+  endpoint AS (
+    UPDATE webhook_endpoint e SET last_verified_at = now(), suspect_since = NULL FROM (
+      SELECT endpoint_id FROM webhook_endpoint v
+      WHERE v.endpoint_id IN (SELECT endpoint_id FROM x)
+        AND (v.last_verified_at IS NULL OR v.last_verified_at < now() - ${verifiedEvery} OR v.suspect_since IS NOT NULL)
+      FOR UPDATE SKIP LOCKED) v
+    WHERE e.endpoint_id = v.endpoint_id)
   SELECT inbox_id, status, conflicting FROM i`;
 
-const associated = (tenantId: string, inboxId: string): string => `${tenantId}/webhook_body/${inboxId}`;
+export const bodyAssociated = (tenantId: string, inboxId: string): string => `${tenantId}/webhook_body/${inboxId}`;
 
-/** Stores a verified delivery. Answer 2xx only after it resolved; on any error answer 503 (law 8). */
+/** Stores one verified delivery, see {@link recordDeliveries}. */
 export async function recordDelivery(ledger: Ledger, delivery: Delivery): Promise<Recorded> {
+  const [recorded] = await recordDeliveries(ledger, [delivery]);
+  return recorded ?? { kind: "duplicate" };
+}
+
+/**
+ * Stores verified deliveries, all or none, in one commit; the answers in their order. Answer 2xx only after it resolved; on
+ * any error answer 503 (law 8).
+ */
+export async function recordDeliveries(ledger: Ledger, deliveries: readonly Delivery[]): Promise<Recorded[]> {
+  if (deliveries.length === 0) return [];
+  const rows = await Promise.all(deliveries.map((delivery) => toRow(ledger, delivery)));
+  const stored = await run<{ inbox_id: string; status: string; conflicting: boolean }>(ledger.sql, statement, [
+    JSON.stringify(rows),
+  ]);
+  const byId = new Map(stored.map((row) => [row.inbox_id, row]));
+  return rows.map(({ inbox_id }) => {
+    const row = byId.get(inbox_id);
+    if (row === undefined) return { kind: "duplicate" };
+    return {
+      kind: "stored",
+      inboxId: row.inbox_id,
+      quarantined: row.status === "QUARANTINED",
+      conflicting: row.conflicting,
+    };
+  });
+}
+
+async function toRow(ledger: Ledger, delivery: Delivery) {
   const key = await ledger.tenantKey(delivery.tenantId);
   const inboxId = newId();
-  const [row] = await run<{ inbox_id: string; status: string; conflicting: boolean }>(ledger.sql, statement, [
-    delivery.tenantId,
-    inboxId,
-    delivery.connectionId,
-    delivery.endpointId,
-    delivery.providerEventId,
-    sha256(delivery.body),
-    delivery.quarantine ?? null,
-    delivery.eventType ?? null,
-    delivery.providerRef ?? null,
-    delivery.operationId ?? null,
-    delivery.flagged === true,
-    delivery.weakId === true,
-    key.seal(delivery.body, associated(delivery.tenantId, inboxId)),
-    key.keyId,
-  ]);
-  if (row === undefined) return { kind: "duplicate" };
   return {
-    kind: "stored",
-    inboxId: row.inbox_id,
-    quarantined: row.status === "QUARANTINED",
-    conflicting: row.conflicting,
+    tenant_id: delivery.tenantId,
+    inbox_id: inboxId,
+    connection_id: delivery.connectionId,
+    endpoint_id: delivery.endpointId,
+    secret_id: delivery.secretId,
+    event_id: delivery.providerEventId,
+    digest: sha256(delivery.body).toString("base64"),
+    quarantine: delivery.quarantine,
+    event_type: delivery.eventType,
+    provider_ref: delivery.providerRef,
+    operation_id: delivery.operationId,
+    flagged: delivery.flagged === true,
+    weak_id: delivery.weakId === true,
+    hint: delivery.hint === true,
+    body: key.seal(delivery.body, bodyAssociated(delivery.tenantId, inboxId)).toString("base64"),
+    key_id: key.keyId,
   };
 }
 
@@ -87,9 +140,11 @@ export interface InboxEntry {
   endpointId: string;
   provider: string;
   scheme: string;
+  providerEventId: string;
   status: string;
   failures: number;
   weakId: boolean;
+  hint: boolean;
   waitUntilPassed: boolean;
   body: Buffer;
 }
@@ -102,7 +157,7 @@ export async function openInboxEntry(
 ): Promise<InboxEntry | undefined> {
   const [row] = await ledger.sql<(Omit<InboxEntry, "body"> & { sealed: Buffer })[]>`
     SELECT i.tenant_id AS "tenantId", i.inbox_id AS "inboxId", i.connection_id AS "connectionId", i.endpoint_id AS "endpointId",
-      c.provider, e.scheme, i.status, i.failures, i.weak_id AS "weakId", COALESCE(i.wait_until <= now(), false) AS "waitUntilPassed",
+      c.provider, e.scheme, i.provider_event_id AS "providerEventId", i.status, i.failures, i.weak_id AS "weakId", i.hint, COALESCE(i.wait_until <= now(), false) AS "waitUntilPassed",
       b.bytes AS sealed
     FROM webhook_inbox i
     JOIN webhook_body b USING (tenant_id, inbox_id, received_at)
@@ -112,59 +167,5 @@ export async function openInboxEntry(
   if (row === undefined) return undefined;
   const { sealed, ...entry } = row;
   const key = await ledger.tenantKey(tenantId);
-  return { ...entry, body: key.open(sealed, associated(tenantId, inboxId)) };
-}
-
-export type InboxStatus = "APPLIED" | "NO_OP" | "CONFLICT" | "QUARANTINED";
-
-/** Ends an inbox row with its outcome; false where somebody else has. */
-export async function settleInbox(
-  sql: AnySql,
-  row: { tenantId: string; inboxId: string },
-  status: InboxStatus,
-  outcome: string,
-): Promise<boolean> {
-  const result = await sql`
-    UPDATE webhook_inbox SET status = ${status}, outcome = ${outcome}, due_at = NULL, wait_until = NULL,
-      applied_at = CASE WHEN ${status} = 'QUARANTINED' THEN NULL ELSE now() END
-    WHERE tenant_id = ${row.tenantId} AND inbox_id = ${row.inboxId} AND status IN ('RECEIVED','WAITING')`;
-  return result.count === 1;
-}
-
-/** RECEIVED → WAITING: its reference isn't bound yet. The first wait sets the end; binding makes it due at once. */
-export async function waitForBinding(
-  sql: AnySql,
-  row: { tenantId: string; inboxId: string },
-  waitMs: number,
-): Promise<void> {
-  await sql`
-    UPDATE webhook_inbox SET status = 'WAITING', outcome = 'unbound-reference',
-      wait_until = COALESCE(wait_until, now() + make_interval(secs => ${waitMs}::float8 / 1000)),
-      due_at = COALESCE(wait_until, now() + make_interval(secs => ${waitMs}::float8 / 1000))
-    WHERE tenant_id = ${row.tenantId} AND inbox_id = ${row.inboxId} AND status IN ('RECEIVED','WAITING')`;
-}
-
-/** Bounded applications, then DEAD with a ticket; the raw event stays. Returns the status afterwards. */
-export async function recordApplyFailure(
-  ledger: Ledger,
-  row: { tenantId: string; inboxId: string },
-  code: string,
-  limits: { maxFailures: number; backoffMs: number },
-): Promise<string | undefined> {
-  const [after] = await ledger.sql<{ status: string }[]>`
-    WITH u AS (
-      UPDATE webhook_inbox SET failures = failures + 1, outcome = ${code},
-        status = CASE WHEN failures + 1 >= ${limits.maxFailures} THEN 'DEAD' ELSE status END,
-        due_at = CASE WHEN failures + 1 >= ${limits.maxFailures} THEN NULL
-          ELSE now() + make_interval(secs => ${limits.backoffMs}::float8 / 1000) END
-      WHERE tenant_id = ${row.tenantId} AND inbox_id = ${row.inboxId} AND status IN ('RECEIVED','WAITING')
-      RETURNING tenant_id, inbox_id, status),
-    t AS (
-      INSERT INTO ticket (tenant_id, ticket_id, kind, subject_kind, subject_id, owner, reason, due_at)
-      SELECT u.tenant_id, gen_random_uuid(), 'dead-letter', 'inbox', u.inbox_id::text, n.ticket_owners ->> 'dead-letter', ${code},
-        now() + make_interval(mins => COALESCE((n.thresholds ->> 'dead-letter')::int, 60))
-      FROM u JOIN tenant n ON n.tenant_id = u.tenant_id WHERE u.status = 'DEAD'
-      ON CONFLICT DO NOTHING)
-    SELECT status FROM u`;
-  return after?.status;
+  return { ...entry, body: key.open(sealed, bodyAssociated(tenantId, inboxId)) };
 }

@@ -1,17 +1,16 @@
 export { openAgedTickets } from "./aged.js";
+export { applyEvent, type EventToApply } from "./apply-event.js";
 export { type OpenedRequest, openApproved, openPayload } from "./approved.js";
 export { type Audited, openDuplicateTicket, orphanDrafts, readForAudit, recordAudit } from "./audit.js";
+export { eraseOldBodies } from "./bodies.js";
 export { type CircuitLimits, halfOpen, noteProviderDown, noteProviderUp } from "./circuit.js";
 export { type Companion, dueForLookup } from "./companions.js";
 export {
   type Connection,
   createConnection,
-  createWebhookEndpoint,
-  type Endpoint,
   listConnections,
   type NewConnection,
   openConnection,
-  openEndpoint,
   pauseConnection,
   recordLookupVerification,
   resumeConnection,
@@ -38,6 +37,19 @@ export { type DuplicateDecided, type DuplicateDecision, decideDuplicate } from "
 export type { Edge, TransitionInput } from "./edge-types.js";
 export { type EdgeName, edges, legalPairs } from "./edges.js";
 export {
+  createWebhookEndpoint,
+  type Endpoint,
+  type EndpointSecret,
+  type EndpointView,
+  type GzipRule,
+  listEndpoints,
+  openAllSecrets,
+  openEndpoint,
+  retireSecret,
+  rotateSecret,
+  setEndpointDisabled,
+} from "./endpoints.js";
+export {
   certainlyRolledBack,
   DecryptionError,
   type Disposition,
@@ -57,10 +69,22 @@ export {
   type InboxEntry,
   openInboxEntry,
   type Recorded,
-  recordApplyFailure,
+  recordDeliveries,
   recordDelivery,
-  settleInbox,
 } from "./inbox.js";
+export { discardInbox, replayable, replayInbox } from "./inbox-decide.js";
+export {
+  getInboxEvent,
+  type InboxEvent,
+  type InboxFilter,
+  type InboxState,
+  inboxStatuses,
+  listInbox,
+  type ReplayCandidate,
+  readInboxBody,
+  replayCandidates,
+} from "./inbox-read.js";
+export { type InboxRow, quarantineInbox, recordApplyFailure, settleInbox } from "./inbox-settle.js";
 export { Keyring } from "./keyring.js";
 export { migrate, migrationState } from "./migrate.js";
 export { getNearMisses, type NearMiss, type NearMissKind, recordNearMiss } from "./near-miss.js";
@@ -85,6 +109,16 @@ export {
   writePolicy,
 } from "./policies.js";
 export {
+  applyPolled,
+  catchUp,
+  type PollApplied,
+  type Polled,
+  type PollSubject,
+  pollAbout,
+  readPoll,
+  schedulePolls,
+} from "./polls.js";
+export {
   countByState,
   getHistory,
   getOperation,
@@ -100,17 +134,19 @@ export { type ReleaseRule, releaseRules } from "./relations.js";
 export { type Review, type Reviewed, review } from "./review.js";
 export type { DependantsDecision } from "./review-dependants.js";
 export { type Sent, sent } from "./sent.js";
+export { signingStatusOf } from "./signing.js";
 export {
-  type Application,
-  applyEvent,
-  type EventToApply,
-  explainMiss,
+  effectOf,
+  endStatuses,
   movesFrom,
+  openStatuses,
   type SigningStatus,
+  type StoryEffect,
   signingStatuses,
-  signingStatusOf,
-} from "./signing.js";
+} from "./signing-table.js";
+export { ingressKind, noteIngressGap, reportSilence, type Silence, type SilenceReason } from "./silence.js";
 export { finalStates, isFinal, isResolved, leasedStates, type State, states } from "./state.js";
+export type { Application } from "./tell-event.js";
 export {
   type ApiScope,
   apiScopes,

@@ -1,6 +1,6 @@
 import type { Ledger } from "./database.js";
 import { holdInForce } from "./hold-in-force.js";
-import type { SigningStatus } from "./signing.js";
+import type { SigningStatus } from "./signing-table.js";
 import type { State } from "./state.js";
 
 /** An operation as readers see it. Times are PostgreSQL text in UTC; see {@link toIso}. */

@@ -20,6 +20,8 @@ export const ticketKinds = [
   "signing-conflict",
   /** A VOID was given up because its replacement failed. */
   "void-retired",
+  /** A webhook endpoint that is silent, refuses its sender, or was out of reach. */
+  "endpoint-silent",
 ] as const;
 /** Minutes until a ticket of the kind is due, and when an operation has aged (`age-attempts` is a count). */
 export const defaultThresholds = {
@@ -31,6 +33,7 @@ export const defaultThresholds = {
   "connection-paused": 30,
   "signing-conflict": 240,
   "void-retired": 1_440,
+  "endpoint-silent": 60,
   /** Since the first attempt, while nobody knows the outcome. */
   "age-unknown": 30,
   /** Since the plan, though nothing stands in the way but pauses and holds. */
@@ -41,6 +44,10 @@ export const defaultThresholds = {
   "age-declined": 60,
   /** Attempts. */
   "age-attempts": 10,
+  /** Since an event came in that nobody has applied yet. */
+  "age-received": 15,
+  /** Since a request was sent, or a change found, of which no webhook has told. */
+  "age-endpoint": 60,
 } as const;
 export type ThresholdName = keyof typeof defaultThresholds;
 

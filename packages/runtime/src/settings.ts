@@ -111,6 +111,10 @@ export const windows = {
   WORKER_DEAD_MS: ms(4_000),
   /** How often a request that is not over is read again where nothing else tells (FINALIZE before completion). */
   POLL_MS: ms(900_000),
+  /** How often a request that is not over is asked about where no webhook tells. */
+  SIGNING_POLL_MS: ms(21_600_000),
+  /** Days after which the raw bodies of settled webhooks are erased. */
+  WEBHOOK_BODY_DAYS: integerSetting("days", { min: 1, max: 3_650, default: 30 }),
   /** Calls in a row that find the provider down before only a probe calls (a count). */
   CIRCUIT_FAILURES: integerSetting("calls", { min: 1, max: 1_000, default: 5 }),
   /** Pause before a probe of a provider that is down; doubled up to ten times this. */

@@ -172,6 +172,8 @@ export function runWorker(options: WorkerProcess): void {
         ...parts,
         sweepMs: config.SWEEP_MS,
         redispatchMs: config.REDISPATCH_MS,
+        signingPollMs: config.SIGNING_POLL_MS,
+        bodyDays: config.WEBHOOK_BODY_DAYS,
         dead: { afterMs: config.WORKER_DEAD_MS, heardMs: heart.heardMs },
       });
       running.health = await startHealthServer({

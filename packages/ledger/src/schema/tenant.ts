@@ -34,11 +34,11 @@ export const tenant = pgTable(
     check("tenant_id_form", sql`${t.tenantId} ~ '^[a-z0-9][a-z0-9_-]{0,62}$'`),
     check(
       "tenant_owns_every_ticket_kind",
-      sql`${t.ticketOwners} ?& ARRAY['needs-review','duplicate','quarantine','dead-letter','aged','connection-paused','signing-conflict','void-retired']`,
+      sql`${t.ticketOwners} ?& ARRAY['needs-review','duplicate','quarantine','dead-letter','aged','connection-paused','signing-conflict','void-retired','endpoint-silent']`,
     ),
     check(
       "tenant_has_every_threshold",
-      sql`${t.thresholds} ?& ARRAY['needs-review','duplicate','quarantine','dead-letter','aged','connection-paused','signing-conflict','void-retired','age-unknown','age-planned','age-waiting','age-declined','age-attempts']`,
+      sql`${t.thresholds} ?& ARRAY['needs-review','duplicate','quarantine','dead-letter','aged','connection-paused','signing-conflict','void-retired','endpoint-silent','age-unknown','age-planned','age-waiting','age-declined','age-attempts','age-received','age-endpoint']`,
     ),
   ],
 );
@@ -174,11 +174,18 @@ export const webhookEndpoint = pgTable(
     tenantId: text("tenant_id").notNull(),
     connectionId: text("connection_id").notNull(),
     scheme: text("scheme").notNull(),
+    /** null: compressed bodies are refused; `content`: what was signed is the unpacked body; `wire`: the bytes as sent. */
+    gzip: text("gzip"),
     createdAt: instant("created_at").notNull().defaultNow(),
     disabledAt: instant("disabled_at"),
+    /** Kept to half a minute, so that a busy endpoint's row is not written by every delivery. */
     lastVerifiedAt: instant("last_verified_at"),
+    /** Since when a change that nobody told us of is known; cleared by the next verified delivery. */
+    suspectSince: instant("suspect_since"),
   },
   (t) => [
+    index("webhook_endpoint_connection").on(t.tenantId, t.connectionId),
+    check("endpoint_gzip", sql`${t.gzip} IN ('content','wire')`),
     foreignKey({
       columns: [t.tenantId, t.connectionId],
       foreignColumns: [providerConnection.tenantId, providerConnection.connectionId],
@@ -197,7 +204,10 @@ export const webhookSecret = pgTable(
     secret: bytea("secret").notNull(),
     keyId: text("key_id").notNull(),
     createdAt: instant("created_at").notNull().defaultNow(),
+    /** From then on it verifies nothing; may lie ahead. */
     retiredAt: instant("retired_at"),
+    /** Kept to half a minute. */
+    lastVerifiedAt: instant("last_verified_at"),
   },
   (t) => [primaryKey({ columns: [t.endpointId, t.secretId] })],
 );

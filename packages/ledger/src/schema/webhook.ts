@@ -23,12 +23,20 @@ export const webhookInbox = pgTable(
     /** A known event id with another body, or a header id that differs from the signed one: stored and flagged. */
     conflicting: boolean("conflicting").notNull().default(false),
     weakId: boolean("weak_id").notNull().default(false),
+    /** Its sender or its identity is not proven enough to be believed: the provider is asked before anything is applied. */
+    hint: boolean("hint").notNull().default(false),
     dueAt: instant("due_at"),
     dispatches: integer("dispatches").notNull().default(0),
     failures: integer("failures").notNull().default(0),
     waitUntil: instant("wait_until"),
     outcome: text("outcome"),
     appliedAt: instant("applied_at"),
+    /** Who replayed it last, and how often that was done. */
+    replays: integer("replays").notNull().default(0),
+    replayedBy: text("replayed_by"),
+    /** Who discarded it, and why. */
+    discardedBy: text("discarded_by"),
+    discardReason: text("discard_reason"),
   },
   (t) => [
     primaryKey({ columns: [t.tenantId, t.inboxId, t.receivedAt] }),
@@ -40,6 +48,11 @@ export const webhookInbox = pgTable(
     check(
       "inbox_status",
       sql`${t.status} IN ('RECEIVED','WAITING','APPLIED','NO_OP','CONFLICT','QUARANTINED','DEAD','DISCARDED')`,
+    ),
+    index("webhook_inbox_open").on(t.tenantId, t.inboxId).where(sql`${t.status} IN ('QUARANTINED','DEAD','CONFLICT')`),
+    check(
+      "inbox_discarded_by_somebody",
+      sql`(${t.status} = 'DISCARDED') = (${t.discardedBy} IS NOT NULL AND ${t.discardReason} IS NOT NULL)`,
     ),
     check("inbox_live_rows_are_due", sql`(${t.status} IN ('RECEIVED','WAITING')) = (${t.dueAt} IS NOT NULL)`),
   ],
@@ -70,9 +83,14 @@ export const contractSigning = pgTable(
     statusAt: instant("status_at"),
     createdAt: instant("created_at").notNull().defaultNow(),
     updatedAt: instant("updated_at").notNull().defaultNow(),
+    /** When its state was last told or last asked for: a request that is not over is asked about from time to time. */
+    askedAt: instant("asked_at").notNull().defaultNow(),
   },
   (t) => [
     primaryKey({ columns: [t.tenantId, t.connectionId, t.providerRef] }),
+    index("contract_signing_asked")
+      .on(t.askedAt)
+      .where(sql`${t.status} IN ('STAGED','SENT','VIEWED','PARTIALLY_SIGNED')`),
     index("contract_signing_operation").on(t.tenantId, t.operationId),
     check(
       "signing_status",
