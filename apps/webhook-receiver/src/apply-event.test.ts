@@ -49,11 +49,12 @@ async function receiveBody(body: string, tenantId = "acme"): Promise<void> {
     connectionId: "main",
     provider: "wesign",
     scheme: "elchi",
+    gzip: null,
     secrets: [{ secretId: "s", secret: secretA }],
   };
   const contract = house.providers.byName("wesign")?.webhooks.elchi;
   if (contract === undefined) throw new Error("no contract");
-  await recordDelivery(house.ledger, readDelivery(endpoint, contract, Buffer.from(body), {}));
+  await recordDelivery(house.ledger, readDelivery(endpoint, contract, { body: Buffer.from(body) }, {}, newId()));
 }
 
 async function statusOf(ref: string): Promise<SigningStatus | null | undefined> {
@@ -265,7 +266,7 @@ describe("what can't be applied", () => {
 
   it("a body that no longer opens is a failure too, not a crash", async () => {
     await receive({ status: "viewed" });
-    await house.ledger.sql`UPDATE webhook_body SET bytes = '\\x00'`;
+    await house.ledger.sql`UPDATE webhook_body SET bytes = '\\x00', key_id = 'another'`;
     expect(await applyDue(house, applyParts(house))).toEqual(["failed"]);
     expect((await inbox(house))[0]).toMatchObject({ failures: 1, outcome: "decryption-failed" });
   });

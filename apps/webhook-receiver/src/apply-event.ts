@@ -7,14 +7,18 @@ import {
   type InboxEntry,
   type Ledger,
   openInboxEntry,
-  openTicket,
+  quarantineInbox,
   recordApplyFailure,
-  settleInbox,
   sqlState,
 } from "@countersign/ledger";
-import { type SignatureProvider, type SigningEvent, signingStatusOf } from "@countersign/provider";
+import {
+  type SignatureProvider,
+  type SigningEvent,
+  signingStatusOf,
+  type WebhookContract,
+} from "@countersign/provider";
 import { backoffMs, type Logger, safeError } from "@countersign/runtime";
-import { ownOperation } from "./read-delivery.js";
+import { isHint, ownOperation } from "./read-delivery.js";
 
 export interface ApplyParts {
   readonly ledger: Ledger;
@@ -78,17 +82,16 @@ async function applyEntry(parts: ApplyParts, entry: InboxEntry): Promise<ApplyOu
   const contract = parts.providerByName(entry.provider)?.webhooks[entry.scheme];
   if (contract === undefined) throw new ApplyError("scheme-unknown");
   // Verified when it came in; the headers were needed for that alone and are not kept.
-  const event = contract.parse(entry.body, {});
+  const event = contract.parse(entry.body, {}, entry.providerEventId);
   if ("uninterpretable" in event) return await quarantine(parts.ledger, entry, event.reason);
-  if (entry.weakId || event.weakId === true) return await quarantine(parts.ledger, entry, "weak-id");
-  const result = await retried(() => applyEvent(parts.ledger, toApply(parts, entry, event)));
+  const result = await retried(() => applyEvent(parts.ledger, toApply(parts, contract, entry, event)));
   if (result.kind !== "gone" && result.evidenceFor !== undefined) {
     await lookAtOnce(parts, entry.tenantId, result.evidenceFor);
   }
   return result.kind;
 }
 
-function toApply(parts: ApplyParts, entry: InboxEntry, event: SigningEvent) {
+function toApply(parts: ApplyParts, contract: WebhookContract, entry: InboxEntry, event: SigningEvent) {
   return {
     tenantId: entry.tenantId,
     inboxId: entry.inboxId,
@@ -96,7 +99,7 @@ function toApply(parts: ApplyParts, entry: InboxEntry, event: SigningEvent) {
     providerRef: event.ref,
     ...(event.status === undefined ? {} : { status: signingStatusOf[event.status] }),
     ...ownOperation(event, entry.tenantId),
-    weak: false,
+    hint: entry.hint || isHint(contract, event.weakId === true),
     eventType: event.type,
     eventWaitMs: parts.eventWaitMs,
     waitPassed: entry.waitUntilPassed,
@@ -116,12 +119,7 @@ async function retried<Result>(work: () => Promise<Result>): Promise<Result> {
 
 /** Stored, interpretable once and no longer: left for a person, like what could not be interpreted at the door. */
 async function quarantine(ledger: Ledger, entry: InboxEntry, reason: string): Promise<ApplyOutcome> {
-  const { tenantId, inboxId } = entry;
-  const settled = await ledger.sql.begin(async (sql) => {
-    if (!(await settleInbox(sql, { tenantId, inboxId }, "QUARANTINED", reason))) return false;
-    await openTicket(sql, { tenantId, kind: "quarantine", subjectKind: "inbox", subjectId: inboxId, reason });
-    return true;
-  });
+  const settled = await ledger.sql.begin((sql) => quarantineInbox(sql, entry, reason));
   return settled ? "quarantined" : "gone";
 }
 

@@ -9,7 +9,7 @@ export interface EndpointCacheOptions {
 
 interface Entry {
   readonly endpoint: Promise<Endpoint | undefined>;
-  readonly until: number;
+  readonly readAt: number;
 }
 
 /**
@@ -28,11 +28,15 @@ export class EndpointCache {
     this.#max = options.max ?? 1_000;
   }
 
-  /** The endpoint, or undefined where there is none. Rejects when it isn't remembered and can't be read. */
-  async get(endpointId: string): Promise<Endpoint | undefined> {
+  /**
+   * The endpoint, or undefined where there is none; what was read longer than `maxAgeMs` ago is read again. Rejects when it
+   * isn't remembered and can't be read.
+   */
+  async get(endpointId: string, maxAgeMs = this.#ttlMs): Promise<Endpoint | undefined> {
     const known = this.#entries.get(endpointId);
-    if (known !== undefined && performance.now() < known.until) return await known.endpoint;
-    const entry: Entry = { endpoint: this.#open(endpointId), until: performance.now() + this.#ttlMs };
+    if (known !== undefined && performance.now() < known.readAt + Math.min(maxAgeMs, this.#ttlMs))
+      return await known.endpoint;
+    const entry: Entry = { endpoint: this.#open(endpointId), readAt: performance.now() };
     this.#remember(endpointId, entry);
     const forget = (): void => {
       if (this.#entries.get(endpointId) === entry) this.#entries.delete(endpointId);

@@ -6,6 +6,7 @@ export type IngressOutcome =
   | "quarantined"
   | "duplicate"
   | "conflicting"
+  | "empty"
   | "unknown-endpoint"
   | "unauthorized"
   | "unsupported"
@@ -21,6 +22,11 @@ export function ingressMetrics(metrics: Metrics) {
     deliveries: metrics.counter<"outcome">({
       name: "countersign_webhook_deliveries_total",
       help: "Webhook deliveries at the ingress, by outcome",
+      labels: ["outcome"],
+    }),
+    events: metrics.counter<"outcome">({
+      name: "countersign_webhook_events_total",
+      help: "Events of verified deliveries, by how they were stored; a delivery may carry several",
       labels: ["outcome"],
     }),
     refused: metrics.counter<"reason">({

@@ -3,6 +3,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { IngressMetrics, IngressOutcome } from "./ingress-metrics.js";
 import type { Headers } from "./read-delivery.js";
 import { type Answer, couldBeEndpoint } from "./receive.js";
+import { encodingOf } from "./unpack.js";
 
 export interface IngressOptions {
   receive(endpointId: string, body: Buffer, headers: Headers): Promise<Answer>;
@@ -19,6 +20,8 @@ export interface IngressOptions {
   readonly ackTimeoutMs: number;
   /** Deliveries in hand at once, those included that outlived their answer. */
   readonly maxInFlight: number;
+  /** Bytes of their bodies, as announced; a body that doesn't say counts as the largest one allowed. */
+  readonly maxBytesInFlight: number;
 }
 
 /** What a sender that is told to come back should wait, in seconds. */
@@ -74,19 +77,20 @@ export function buildIngress(options: IngressOptions): FastifyInstance {
 
 function addDeliveries(app: FastifyInstance, options: IngressOptions): void {
   const { metrics } = options;
-  const inHand = new InHand(options.maxInFlight);
+  const inHand = new InHand(options.maxInFlight, options.maxBytesInFlight);
   const arrivals = new WeakMap<FastifyRequest, { at: number; hold: Hold }>();
 
   app.route<{ Params: { endpointId: string } }>({
     method: "POST",
     url: "/webhooks/:endpointId",
     onRequest: async (request, reply) => {
-      const refusal = refusalBeforeBody(request, inHand);
+      const bytes = expectedBytes(request, options.bodyLimit);
+      const refusal = refusalBeforeBody(request, inHand, bytes);
       if (refusal !== undefined) {
         metrics.deliveries.inc({ outcome: refusal.outcome });
         return say(reply, refusal.status);
       }
-      const hold = inHand.take();
+      const hold = inHand.take(bytes);
       arrivals.set(request, { at: performance.now(), hold });
       // "close" comes after every answer, and also when the sender hangs up before it.
       reply.raw.once("close", () => hold.release());
@@ -94,7 +98,7 @@ function addDeliveries(app: FastifyInstance, options: IngressOptions): void {
       request.raw.headers["content-type"] = "application/octet-stream";
     },
     handler: async (request, reply) => {
-      const { at, hold } = arrivals.get(request) ?? { at: performance.now(), hold: inHand.take() };
+      const { at, hold } = arrivals.get(request) ?? { at: performance.now(), hold: inHand.take(options.bodyLimit) };
       const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
       hold.add();
       const received = options.receive(request.params.endpointId, body, request.headers);
@@ -105,27 +109,40 @@ function addDeliveries(app: FastifyInstance, options: IngressOptions): void {
       );
       metrics.deliveries.inc({ outcome: answer.outcome });
       metrics.seconds.observe((performance.now() - at) / 1_000);
-      return say(reply, answer.status);
+      return say(reply, answer.status, answer.acknowledgement);
     },
   });
+}
+
+/** What a delivery may come to in memory: what it announces, or the limit; one that is still to be unpacked counts as that. */
+function expectedBytes(request: FastifyRequest, limit: number): number {
+  const announced = Number(request.headers["content-length"] ?? Number.NaN);
+  const packed = encodingOf(request.headers["content-encoding"]) === "gzip";
+  return Number.isFinite(announced) && !packed ? Math.min(announced, limit) : limit;
 }
 
 /** The deliveries in hand: each until its socket is done with and its work has ended, whichever is later. */
 class InHand {
   readonly #max: number;
+  readonly #maxBytes: number;
   #count = 0;
-  constructor(max: number) {
+  #bytes = 0;
+  constructor(max: number, maxBytes: number) {
     this.#max = max;
+    this.#maxBytes = maxBytes;
   }
 
-  get full(): boolean {
-    return this.#count >= this.#max;
+  /** Whether one more of this size would be too much; one alone always has a place. */
+  isFullFor(bytes: number): boolean {
+    return this.#count >= this.#max || (this.#count > 0 && this.#bytes + bytes > this.#maxBytes);
   }
 
-  take(): Hold {
+  take(bytes: number): Hold {
     this.#count += 1;
+    this.#bytes += bytes;
     return new Hold(() => {
       this.#count -= 1;
+      this.#bytes -= bytes;
     });
   }
 }
@@ -156,18 +173,16 @@ interface Refusal {
 function refusalBeforeBody(
   request: FastifyRequest<{ Params: { endpointId: string } }>,
   inHand: InHand,
+  bytes: number,
 ): Refusal | undefined {
-  if (inHand.full) return { status: 503, outcome: "overloaded" };
+  if (inHand.isFullFor(bytes)) return { status: 503, outcome: "overloaded" };
   if (!couldBeEndpoint(request.params.endpointId)) return { status: 404, outcome: "unknown-endpoint" };
-  const encoding = request.headers["content-encoding"];
-  // The signature covers the bytes as they came: nothing is decompressed.
-  if (encoding !== undefined && encoding.trim().toLowerCase() !== "identity") {
-    return { status: 415, outcome: "unsupported" };
-  }
+  // Gzip is the endpoint's own choice, known only once it is read.
+  if (encodingOf(request.headers["content-encoding"]) === "other") return { status: 415, outcome: "unsupported" };
   return undefined;
 }
 
-type Acknowledged = { status: Answer["status"] | 503; outcome: IngressOutcome };
+type Acknowledged = Omit<Answer, "status"> & { status: Answer["status"] | 503 };
 
 /**
  * The answer, or 503 when storing failed or took too long. A statement that commits later still stands: the sender's next
@@ -208,12 +223,12 @@ function statusOf(error: unknown): number | undefined {
   return typeof statusCode === "number" && statusCode >= 400 && statusCode < 500 ? statusCode : undefined;
 }
 
-function say(reply: FastifyReply, status: number): FastifyReply {
+function say(reply: FastifyReply, status: number, acknowledgement?: Answer["acknowledgement"]): FastifyReply {
   if (status === 503) reply.header("retry-after", String(retryAfterSeconds));
   // Part of the body may still be on its way, and nobody reads it.
   if (status === 413 || status === 415) reply.header("connection", "close");
   return reply
     .code(status)
-    .type("text/plain; charset=utf-8")
-    .send(texts[status] ?? "refused");
+    .type(acknowledgement?.contentType ?? "text/plain; charset=utf-8")
+    .send(acknowledgement?.text ?? texts[status] ?? "refused");
 }

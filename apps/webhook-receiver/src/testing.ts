@@ -103,6 +103,8 @@ export interface IngressSettings {
   ackTimeoutMs?: number;
   receiveTimeoutMs?: number;
   maxInFlight?: number;
+  maxBytesInFlight?: number;
+  endpointCacheMs?: number;
   bodyLimit?: number;
   now?: () => number;
 }
@@ -115,8 +117,8 @@ export async function startIngress(house: TestHouse, settings: IngressSettings =
   const registry = createMetrics("test");
   const metrics = ingressMetrics(registry);
   const ledger = settings.ledger ?? house.ledger;
-  const remember = async (job: DueJob) => {
-    handedOff.push(job);
+  const remember = async (jobs: readonly DueJob[]) => {
+    handedOff.push(...jobs);
     return { failed: 0 };
   };
   const app = buildIngress({
@@ -126,7 +128,8 @@ export async function startIngress(house: TestHouse, settings: IngressSettings =
       handOff: settings.handOff ?? remember,
       logger,
       metrics,
-      endpointCacheMs: 0,
+      endpointCacheMs: settings.endpointCacheMs ?? 0,
+      bodyLimit: settings.bodyLimit ?? 64 * 1024,
       ...(settings.now === undefined ? {} : { now: settings.now }),
     }),
     logger,
@@ -137,6 +140,7 @@ export async function startIngress(house: TestHouse, settings: IngressSettings =
     receiveTimeoutMs: settings.receiveTimeoutMs ?? 5_000,
     ackTimeoutMs: settings.ackTimeoutMs ?? 5_000,
     maxInFlight: settings.maxInFlight ?? 200,
+    maxBytesInFlight: settings.maxBytesInFlight ?? 64 * 1024 * 1024,
   });
   const url = await app.listen({ host: "127.0.0.1", port: 0 });
   return {
@@ -283,7 +287,11 @@ export const inbox = (house: TestHouse): Promise<InboxRow[]> => house.ledger.sql
   FROM webhook_inbox ORDER BY received_at, inbox_id`;
 
 export const clearInbox = async (house: TestHouse): Promise<void> => {
-  await house.ledger.sql`TRUNCATE webhook_inbox, webhook_body`;
+  await house.ledger.sql.begin(async (sql) => {
+    // Only what says that it is the retention job may.
+    await sql`SET LOCAL countersign.retention = 'on'`;
+    await sql`TRUNCATE webhook_inbox, webhook_body`;
+  });
 };
 
 export function applyParts(house: TestHouse, more: Partial<ApplyParts> = {}): ApplyParts & { lines: string[] } {
