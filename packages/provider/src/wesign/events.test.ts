@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseWeSignEvent } from "./events.js";
+import type { DeliveryHeaders } from "../port.js";
+import { webhookContracts } from "../webhooks/registry.js";
+import { weSignFormat } from "./events.js";
+
+const contracts = webhookContracts(weSignFormat);
+const parseWeSignEvent = (bytes: Uint8Array, headers: DeliveryHeaders) => contracts.elchi?.parse(bytes, headers) ?? {};
 
 const event = (more: object = {}, data: object = {}) =>
   Buffer.from(
@@ -62,6 +67,9 @@ describe("a delivery in our words", () => {
     ["not-json", Buffer.from("[]")],
     ["no-id", event({ id: undefined })],
     ["no-id", event({ id: 5 })],
+    ["shape", event({ id: "evt_\0" })],
+    ["shape", event({ id: "e".repeat(256) })],
+    ["shape", event({}, { signing_request_id: "sr\0" })],
     ["unknown-type", event({ type: "signing_request.exploded" })],
     ["unknown-type", event({ type: "constructor" })],
     ["shape", event({ type: 5 })],
