@@ -21,5 +21,7 @@ export { RETRY_AFTER_CAP_MS, retryAfterMs } from "./retry-after.js";
 export { meansSent, signingStatusOf } from "./signing-status.js";
 export { type JsonObject, parseStrictObject } from "./strict-json.js";
 export { TwoStepProvider } from "./two-step/two-step.js";
-export { ELCHI_TOLERANCE_MS, verifyElchi } from "./webhooks/elchi.js";
+export { MAX_EVENTS, splitEvents, TooManyEventsError } from "./webhooks/batch.js";
+export { webhookContracts, webhookScheme, webhookSchemes } from "./webhooks/registry.js";
+export type { EventFormat, ReadEvent, WebhookScheme } from "./webhooks/scheme.js";
 export { WeSign } from "./wesign/wesign.js";

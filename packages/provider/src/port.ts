@@ -1,4 +1,5 @@
 import type { Action, NeutralPayload, TargetPayload } from "@countersign/runtime";
+import type { WebhookScheme } from "./webhooks/scheme.js";
 
 /**
  * What one call to a provider proved, and nothing more (DESIGN §6, seeds/000 "What each observation actually proves").
@@ -230,15 +231,29 @@ export interface SigningEvent {
 
 export interface Uninterpretable {
   uninterpretable: true;
-  reason: "not-json" | "no-id" | "unknown-type" | "no-reference" | "shape";
+  reason: "not-json" | "unknown-type" | "no-reference" | "shape";
   eventId?: string;
+  /** The id was derived, not carried. */
+  weakId?: boolean;
   type?: string;
   headerIdDiffers?: true;
 }
 
+/** A delivery's headers as Node gives them: any case, absent, once or repeated. */
+export type DeliveryHeaders = Record<string, string | string[] | undefined>;
+
 export type VerifyResult =
   | { ok: true; secretId: string; signedAt?: number }
-  | { ok: false; reason: "missing-header" | "malformed-header" | "timestamp-out-of-window" | "no-matching-signature" };
+  | {
+      ok: false;
+      /** `timestamp-out-of-window`: genuine, but old, or a clock is off. `unreadable-body`: the signature is in a body that can't be read. */
+      reason:
+        | "missing-header"
+        | "malformed-header"
+        | "unreadable-body"
+        | "timestamp-out-of-window"
+        | "no-matching-signature";
+    };
 
 export interface WebhookSecret {
   secretId: string;
@@ -246,16 +261,16 @@ export interface WebhookSecret {
   secret: string;
 }
 
+/** One signature scheme together with the adapter's (or the vendor's) form of events. */
 export interface WebhookContract {
+  readonly scheme: WebhookScheme;
   /** Over the raw bytes, constant time, every active secret; `nowMs` is Unix time in ms. Never throws. */
-  verify(
-    rawBody: Uint8Array,
-    headers: Record<string, string | string[] | undefined>,
-    secrets: readonly WebhookSecret[],
-    nowMs: number,
-  ): VerifyResult;
-  /** Only after `verify`. Never throws. */
-  parse(rawBody: Uint8Array, headers: Record<string, string | string[] | undefined>): SigningEvent | Uninterpretable;
+  verify(rawBody: Uint8Array, headers: DeliveryHeaders, secrets: readonly WebhookSecret[], nowMs: number): VerifyResult;
+  /**
+   * Only after `verify`. The id comes from what was signed. `storedId`: the id under which the delivery was stored, for a
+   * delivery whose headers are no longer at hand. Never throws.
+   */
+  parse(rawBody: Uint8Array, headers: DeliveryHeaders, storedId?: string): SigningEvent | Uninterpretable;
 }
 
 export interface SignatureProvider {

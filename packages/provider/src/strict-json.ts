@@ -8,10 +8,16 @@ const MAX_DEPTH = 64;
  * mark, a member name twice, an unpaired surrogate (escaped, too), deeper than 64, or not an object. Never throws.
  */
 export function parseStrictObject(bytes: Uint8Array): JsonObject | undefined {
+  const parsed = parseStrictJson(bytes);
+  return isJsonObject(parsed?.value) ? parsed.value : undefined;
+}
+
+/** As `parseStrictObject`, for any JSON value. Never throws. */
+export function parseStrictJson(bytes: Uint8Array): { readonly value: unknown } | undefined {
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
     const value: unknown = JSON.parse(text);
-    return isJsonObject(value) && isUnambiguous(text) ? value : undefined;
+    return isUnambiguous(text) ? { value } : undefined;
   } catch {
     // Both calls throw for exactly one reason: these bytes are not JSON in UTF-8.
     return undefined;

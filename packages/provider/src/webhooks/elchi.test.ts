@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { verifyElchi } from "./elchi.js";
+import { elchi } from "./elchi.js";
 
 const now = 1_790_000_000_000;
 const seconds = now / 1000;
@@ -15,7 +15,7 @@ const header = (timestamp: string | number, ...signatures: string[]) => ({
   "elchi-signature": [`t=${timestamp}`, ...signatures.map((text) => `v1=${text}`)].join(","),
 });
 const verify = (headers: Record<string, string | string[] | undefined>, bytes: Uint8Array = body, using = secrets) =>
-  verifyElchi(bytes, headers, using, now);
+  elchi.verify(bytes, headers, using, now);
 
 describe("the signature covers the bytes as they came", () => {
   it.each([

@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseWeSignEvent } from "./events.js";
+import type { DeliveryHeaders } from "../port.js";
+import { webhookContracts } from "../webhooks/registry.js";
+import { weSignFormat } from "./events.js";
+
+const contracts = webhookContracts(weSignFormat);
+const parseWeSignEvent = (bytes: Uint8Array, headers: DeliveryHeaders) => contracts.elchi?.parse(bytes, headers) ?? {};
 
 const event = (more: object = {}, data: object = {}) =>
   Buffer.from(
@@ -56,12 +61,26 @@ describe("a delivery in our words", () => {
     });
   });
 
+  it("one without an id is derived from what it says, weak, and the same however it is written", () => {
+    for (const id of [undefined, 5, null]) {
+      const read = parseWeSignEvent(event({ id }), {});
+      expect(read).toMatchObject({
+        weakId: true,
+        ref: "sr_1",
+        eventId: expect.stringMatching(/^derived:[0-9a-f]{64}$/),
+      });
+      expect(parseWeSignEvent(Buffer.concat([Buffer.from(" "), event({ id })]), {})).toEqual(read);
+      expect(parseWeSignEvent(event({ id }, { signing_request_id: "sr_2" }), {})).not.toMatchObject({ ...read, ref: "sr_2" });
+    }
+  });
+
   it.each([
     ["not-json", Buffer.from("\ufeff{}")],
     ["not-json", Buffer.from('{"id":"evt_1","id":"evt_2"}')],
     ["not-json", Buffer.from("[]")],
-    ["no-id", event({ id: undefined })],
-    ["no-id", event({ id: 5 })],
+    ["shape", event({ id: "evt_\0" })],
+    ["shape", event({ id: "e".repeat(256) })],
+    ["shape", event({}, { signing_request_id: "sr\0" })],
     ["unknown-type", event({ type: "signing_request.exploded" })],
     ["unknown-type", event({ type: "constructor" })],
     ["shape", event({ type: 5 })],

@@ -1,7 +1,7 @@
-import type { ProviderStatus, SigningEvent, Uninterpretable } from "../port.js";
+import type { ProviderStatus } from "../port.js";
 import { usableReference } from "../reference.js";
 import { isJsonObject, parseStrictObject } from "../strict-json.js";
-import { elchiHeaderId } from "../webhooks/elchi.js";
+import type { EventFormat } from "../webhooks/scheme.js";
 import { ownIds } from "./answers.js";
 
 /** Known types; null: it says nothing of the signing status. Names of the last three are assumed. */
@@ -18,36 +18,33 @@ const statusByType = new Map<string, ProviderStatus | null>([
   ["signing_request.updated", null],
 ]);
 
-/**
- * A verified delivery in our words. The id is the one in the signed body; the id header is not signed and only
- * compared. Never throws.
- */
-export function parseWeSignEvent(
-  rawBody: Uint8Array,
-  headers: Record<string, string | string[] | undefined>,
-): SigningEvent | Uninterpretable {
-  const body = parseStrictObject(rawBody);
-  if (body === undefined) return { uninterpretable: true, reason: "not-json" };
-  const eventId = usableReference(body.id);
-  if (eventId === undefined) return { uninterpretable: true, reason: "no-id" };
-  const headerId = elchiHeaderId(headers);
-  const known = {
-    eventId,
-    ...(headerId !== undefined && headerId !== eventId ? ({ headerIdDiffers: true } as const) : {}),
-  };
-  const type = usableReference(body.type);
-  if (type === undefined) return { uninterpretable: true, reason: "shape", ...known };
-  const status = statusByType.get(type);
-  if (status === undefined) return { uninterpretable: true, reason: "unknown-type", type, ...known };
-  if (!isJsonObject(body.data)) return { uninterpretable: true, reason: "shape", type, ...known };
-  const ref = usableReference(body.data.signing_request_id) ?? usableReference(body.data.document_id);
-  if (ref === undefined) return { uninterpretable: true, reason: "no-reference", type, ...known };
-  return {
-    ...known,
-    type,
-    ref,
-    ...(status === null ? {} : { status }),
-    ...(typeof body.created_at === "string" ? { occurredAt: body.created_at } : {}),
-    ...ownIds(body.data),
-  };
-}
+/** WeSign's form of events: `{id, type, created_at, data}`. A body without an id has none here; the scheme may know one. */
+export const weSignFormat: EventFormat = {
+  parse: (rawBody) => {
+    const body = parseStrictObject(rawBody);
+    if (body === undefined) return { uninterpretable: true, reason: "not-json" };
+    const eventId = usableReference(body.id);
+    const known = eventId === undefined ? {} : { eventId };
+    // An id that can't be stored is no id, but it isn't none either.
+    if (eventId === undefined && typeof body.id === "string") return { uninterpretable: true, reason: "shape" };
+    const type = usableReference(body.type);
+    if (type === undefined) return { uninterpretable: true, reason: "shape", ...known };
+    const status = statusByType.get(type);
+    if (status === undefined) return { uninterpretable: true, reason: "unknown-type", type, ...known };
+    if (!isJsonObject(body.data)) return { uninterpretable: true, reason: "shape", type, ...known };
+    const named = [body.data.signing_request_id, body.data.document_id].find((value) => isNamed(value));
+    if (named === undefined) return { uninterpretable: true, reason: "no-reference", type, ...known };
+    const ref = usableReference(named);
+    if (ref === undefined) return { uninterpretable: true, reason: "shape", type, ...known };
+    return {
+      ...known,
+      type,
+      ref,
+      ...(status === null ? {} : { status }),
+      ...(typeof body.created_at === "string" ? { occurredAt: body.created_at } : {}),
+      ...ownIds(body.data),
+    };
+  },
+};
+
+const isNamed = (value: unknown): boolean => value !== undefined && value !== null && value !== "";

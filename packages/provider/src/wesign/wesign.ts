@@ -17,10 +17,10 @@ import type {
 } from "../port.js";
 import { usableReference } from "../reference.js";
 import { bearer, submitRequest } from "../submit-request.js";
-import { verifyElchi } from "../webhooks/elchi.js";
+import { webhookContracts } from "../webhooks/registry.js";
 import { sendAccepted, targetAccepted, weSignAnswers } from "./answers.js";
 import { weSignCapabilities } from "./capabilities.js";
-import { parseWeSignEvent } from "./events.js";
+import { weSignFormat } from "./events.js";
 import { finalize } from "./finalize.js";
 import { weSignLookup, weSignLookupMany } from "./lookup.js";
 import { prepareOnTarget, prepareSend } from "./prepare.js";
@@ -31,7 +31,7 @@ import { confirmStaged, continueDraft, discardStaged } from "./staged.js";
 export class WeSign implements SignatureProvider {
   readonly name = "wesign";
   readonly capabilities = weSignCapabilities;
-  readonly webhooks: Record<string, WebhookContract> = { elchi: { verify: verifyElchi, parse: parseWeSignEvent } };
+  readonly webhooks: Record<string, WebhookContract> = webhookContracts(weSignFormat);
   readonly #transport: HttpTransport;
 
   constructor(transport: HttpTransport) {
