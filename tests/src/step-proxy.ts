@@ -16,7 +16,9 @@ export interface Step {
 export interface Stop {
   /** The first frame that counts; its connection is followed from there on, and no other. */
   from(frame: Buffer, direction: Direction): boolean;
-  /** Nothing of this step is forwarded, and nothing at all after it, on any connection. */
+  /** A frame of the connection followed that is beyond what counts: nothing stops from there on. */
+  beyond?(frame: Buffer, direction: Direction): boolean;
+  /** Nothing of this step is forwarded, and nothing at all after it, on any connection. Infinity: only count. */
   at: number;
   /** `turn`: what one side says before the other answers is one step. `frame`: each frame is. */
   grain: "turn" | "frame";
@@ -29,8 +31,9 @@ interface Link {
 
 interface Armed extends Stop {
   followed: Link | undefined;
+  passedBy: boolean;
   readonly steps: Step[];
-  readonly reached: (step: Step) => void;
+  readonly resolve: (step: Step | undefined) => void;
 }
 
 /**
@@ -77,11 +80,11 @@ export class StepProxy {
     return changed.href;
   }
 
-  /** Counts from now on; resolves with the step at which everything stopped. */
-  arm(stop: Stop): Promise<Step> {
+  /** Counts from now on; resolves with the step at which everything stopped, or undefined when it went beyond. */
+  arm(stop: Stop): Promise<Step | undefined> {
     this.#frozen = false;
     return new Promise((resolve) => {
-      this.#armed = { ...stop, followed: undefined, steps: [], reached: resolve };
+      this.#armed = { ...stop, followed: undefined, passedBy: false, steps: [], resolve };
     });
   }
 
@@ -136,14 +139,19 @@ export class StepProxy {
     if (this.#frozen) return false;
     if (armed === undefined) return true;
     if (armed.followed === undefined && armed.from(frame.bytes, direction)) armed.followed = link;
-    if (armed.followed !== link) return true;
+    if (armed.followed !== link || armed.passedBy) return true;
+    if (armed.beyond?.(frame.bytes, direction) === true) {
+      armed.passedBy = true;
+      armed.resolve(undefined);
+      return true;
+    }
     const last = armed.steps.at(-1);
     if (last !== undefined && armed.grain === "turn" && last.direction === direction) return true;
     const step: Step = { number: armed.steps.length + 1, direction, name: frame.name };
     armed.steps.push(step);
     if (step.number < armed.at) return true;
     this.#frozen = true;
-    armed.reached(step);
+    armed.resolve(step);
     return false;
   }
 }

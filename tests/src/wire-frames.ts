@@ -71,8 +71,9 @@ function postgresFramer(direction: Direction): Framer {
 /** A statement's first words, so that a table of steps can be read; parameters are never shown. */
 function describe(name: string, bytes: Buffer): string {
   if (name !== "Parse" && name !== "Query") return name;
-  const strings = bytes.subarray(5).toString("latin1").split("\0");
-  const text = strings.find((part) => part.includes(" ")) ?? strings[0] ?? "";
+  const [first = "", second = ""] = bytes.subarray(5).toString("latin1").split("\0");
+  // A prepared statement has its own name in front.
+  const text = name === "Parse" ? second : first;
   const verbs = text.match(/\b(INSERT INTO|UPDATE|FROM|begin|commit|rollback|savepoint|release)\b( [a-z_]+)?/gi) ?? [];
   return `${name} ${verbs.slice(0, 2).join(" ") || text.slice(0, 24)}`.trim();
 }
