@@ -69,8 +69,9 @@ beforeAll(async () => {
   process.stdout.write(`${table([...plain, ...doubtful])}\n`);
 }, 900_000);
 afterAll(async () => {
-  await stopProxies(stage.proxies);
-  await scene.stop();
+  // Where the start failed, its own error is the one to read.
+  await scene?.stop();
+  if (stage !== undefined) await stopProxies(stage.proxies);
 });
 
 describe("an ingress or an applier killed at every step between a delivery's first byte and the end of its application", () => {

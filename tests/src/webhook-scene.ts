@@ -24,6 +24,9 @@ export interface Effects {
   evidence: string[];
 }
 
+/** However busy the machine is, no call is given up: nobody would look for its outcome here. */
+const patientWindows = { PROVIDER_TIMEOUT_MS: "10000", LEASE_MS: "20000", QUIESCENCE_MS: "21000" };
+
 const auditDefinitions = `
   CREATE TABLE test_effect (kind text NOT NULL, subject text NOT NULL, detail text NOT NULL);
   CREATE FUNCTION test_audit_inbox() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -71,9 +74,11 @@ export class WebhookScene {
       secret,
     });
     const scene = new WebhookScene(fleet, path);
-    const worker = await fleet.spawn("submit-worker");
+    const patient = await fleet.spawn("submit-worker", "main.js", patientWindows);
     const confirmed = await fleet.send(sends.confirmed);
     await fleet.allIn(confirmed, "CONFIRMED");
+    await patient.kill("SIGTERM");
+    const worker = await fleet.spawn("submit-worker", "main.js", { CIRCUIT_FAILURES: "1000" });
     const doubtful = await fleet.send(sends.doubtful ?? 0, (operationId) =>
       fleet.scene.simulator.script({ kind: "lost-response", operationId }),
     );
