@@ -102,8 +102,16 @@ export class RealFleet {
     return fleet;
   }
 
+  /** Starts a process and waits until it is ready. */
   async spawn(app: string, entry = "main.js", env: Record<string, string> = {}): Promise<FleetProcess> {
-    const port = await freePort();
+    const spawned = await this.launch(app, entry, env);
+    await spawned.ready();
+    return spawned;
+  }
+
+  /** Starts a process; PORT in `env` chooses its port. */
+  async launch(app: string, entry = "main.js", env: Record<string, string> = {}): Promise<FleetProcess> {
+    const port = env.PORT === undefined ? await freePort() : Number(env.PORT);
     const child = spawn(process.execPath, [appPath(app, entry)], {
       stdio: ["ignore", "pipe", "pipe", "ipc"],
       env: {
@@ -119,7 +127,6 @@ export class RealFleet {
     superviseChild(child);
     const spawned = new FleetProcess(child, port);
     this.processes.push(spawned);
-    await spawned.ready();
     return spawned;
   }
 
