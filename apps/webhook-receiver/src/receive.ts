@@ -21,6 +21,7 @@ import type { EndpointWatch } from "./endpoint-watch.js";
 import { GroupCommit } from "./group-commit.js";
 import type { IngressMetrics, IngressOutcome } from "./ingress-metrics.js";
 import { type EventBytes, type Headers, readDelivery } from "./read-delivery.js";
+import { RefusalLog } from "./refusal-log.js";
 import { encodingOf, UnpackError, unpackGzip } from "./unpack.js";
 
 export interface ReceiveParts {
@@ -74,6 +75,7 @@ const bytesPerRow = 16 * 1024;
  */
 export function createReceiver(parts: ReceiveParts): (id: string, body: Buffer, headers: Headers) => Promise<Answer> {
   const { ledger } = parts;
+  const refusals = new RefusalLog(parts.logger);
   const endpoints = new EndpointCache((id) => openEndpoint(ledger, id), { ttlMs: parts.endpointCacheMs });
   const commits = new GroupCommit<readonly Delivery[], Recorded[]>({
     store: async (batches) => regroup(batches, await recordDeliveries(ledger, batches.flat())),
@@ -92,7 +94,7 @@ export function createReceiver(parts: ReceiveParts): (id: string, body: Buffer, 
     const fresh = first.refused === "no-matching-signature" ? await endpoints.get(endpointId, refusedMaxAgeMs) : known;
     if (fresh === undefined) return { status: 404, outcome: "unknown-endpoint" };
     const second = fresh === known ? first : await verified(parts, fresh, body, headers);
-    return "refused" in second ? refuse(parts, fresh, second) : await store(parts, commits, fresh, second);
+    return "refused" in second ? refuse(parts, refusals, fresh, second) : await store(parts, commits, fresh, second);
   };
 }
 
@@ -135,12 +137,11 @@ async function verified(
   }
 }
 
-function refuse({ metrics, logger, watch }: ReceiveParts, endpoint: Endpoint, refused: Refused): Answer {
+function refuse({ metrics, watch }: ReceiveParts, refusals: RefusalLog, endpoint: Endpoint, refused: Refused): Answer {
   const { status, outcome, refused: reason } = refused;
   metrics.refused.inc({ reason });
   watch?.refused(endpoint, reason);
-  const { tenantId: tenant, connectionId: connection } = endpoint;
-  logger.warn({ tenant, connection, reason }, "webhook refused");
+  refusals.refused(endpoint, reason);
   return { status, outcome };
 }
 
