@@ -78,7 +78,7 @@ async function applyEntry(parts: ApplyParts, entry: InboxEntry): Promise<ApplyOu
   const contract = parts.providerByName(entry.provider)?.webhooks[entry.scheme];
   if (contract === undefined) throw new ApplyError("scheme-unknown");
   // Verified when it came in; the headers were needed for that alone and are not kept.
-  const event = contract.parse(entry.body, {}, entry.providerEventId);
+  const event = contract.parse(entry.body, {});
   if ("uninterpretable" in event) return await quarantine(parts.ledger, entry, event.reason);
   if (entry.weakId || event.weakId === true) return await quarantine(parts.ledger, entry, "weak-id");
   const result = await retried(() => applyEvent(parts.ledger, toApply(parts, entry, event)));

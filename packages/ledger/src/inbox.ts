@@ -89,8 +89,6 @@ export interface InboxEntry {
   scheme: string;
   status: string;
   failures: number;
-  /** The id under which it was stored: the provider's, or a derived one. */
-  providerEventId: string;
   weakId: boolean;
   waitUntilPassed: boolean;
   body: Buffer;
@@ -104,7 +102,7 @@ export async function openInboxEntry(
 ): Promise<InboxEntry | undefined> {
   const [row] = await ledger.sql<(Omit<InboxEntry, "body"> & { sealed: Buffer })[]>`
     SELECT i.tenant_id AS "tenantId", i.inbox_id AS "inboxId", i.connection_id AS "connectionId", i.endpoint_id AS "endpointId",
-      c.provider, e.scheme, i.status, i.failures, i.provider_event_id AS "providerEventId", i.weak_id AS "weakId", COALESCE(i.wait_until <= now(), false) AS "waitUntilPassed",
+      c.provider, e.scheme, i.status, i.failures, i.weak_id AS "weakId", COALESCE(i.wait_until <= now(), false) AS "waitUntilPassed",
       b.bytes AS sealed
     FROM webhook_inbox i
     JOIN webhook_body b USING (tenant_id, inbox_id, received_at)

@@ -41,7 +41,7 @@ export type ReadEvent = Omit<SigningEvent, "eventId"> & { eventId?: string };
 
 /** A provider's form of events. */
 export interface EventFormat {
-  /** A verified body in our words. Never throws. */
+  /** A verified body in our words, its texts as they are: the contract refuses what can't be stored. Never throws. */
   parse(rawBody: Uint8Array, headers: DeliveryHeaders): ReadEvent | Uninterpretable;
   /** The fields that make the derived id, in order, where the body has none. */
   readonly derivedFrom?: readonly string[];
