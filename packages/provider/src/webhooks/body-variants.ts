@@ -44,7 +44,7 @@ function reserialised(body: Buffer): string[] {
   // A string's own line breaks are escaped, so every line break here is the serialiser's.
   const spaced = JSON.stringify(value, null, 1).replace(/,\n */g, ", ").replace(/\n */g, "");
   const plain = [JSON.stringify(value), spaced, JSON.stringify(value, null, 2), JSON.stringify(value, null, 4)];
-  return plain.flatMap((text) => [text, escaped(text), `${text}\n`]);
+  return plain.flatMap((text) => [text, escaped(text), escaped(text).replaceAll("/", "\\/"), `${text}\n`]);
 }
 
 const escaped = (text: string): string =>
