@@ -244,16 +244,10 @@ export type DeliveryHeaders = Record<string, string | string[] | undefined>;
 
 export type VerifyResult =
   | { ok: true; secretId: string; signedAt?: number }
-  | {
-      ok: false;
-      /** `timestamp-out-of-window`: genuine, but old, or a clock is off. `unreadable-body`: the signature is in a body that can't be read. */
-      reason:
-        | "missing-header"
-        | "malformed-header"
-        | "unreadable-body"
-        | "timestamp-out-of-window"
-        | "no-matching-signature";
-    };
+  /** Genuine, but an old one, or a clock is off; `signedAt` in Unix ms. */
+  | { ok: false; reason: "timestamp-out-of-window"; secretId: string; signedAt: number }
+  /** `unreadable-body`: the signature is in a body that can't be read. */
+  | { ok: false; reason: "missing-header" | "malformed-header" | "unreadable-body" | "no-matching-signature" };
 
 export interface WebhookSecret {
   secretId: string;

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { WebhookScheme } from "./scheme.js";
-import { commonSecretFault, refusalOf, singleHeader } from "./signature.js";
+import { commonSecretFault, faultOf, singleHeader } from "./signature.js";
 import { vendorFormat } from "./vendor-format.js";
 
 const header = "x-documenso-secret";
@@ -20,13 +20,17 @@ export const documenso: WebhookScheme = {
   verify: (_rawBody, headers, secrets) => {
     const sent = singleHeader(headers, header);
     // The sender leaves the header empty where no secret is set: that proves nothing, whatever our secret is.
-    if (sent.kind !== "value") return refusalOf(sent);
+    if (sent.kind !== "value") return { ok: false, reason: faultOf(header, sent).reason };
     const given = digest(sent.value);
     // Digests have one length, so that the time taken says nothing of the secret's.
     const match = secrets.find(({ secret }) => secret !== "" && timingSafeEqual(digest(secret), given));
     return match === undefined
       ? { ok: false, reason: "no-matching-signature" }
       : { ok: true, secretId: match.secretId };
+  },
+  fault: (_rawBody, headers) => {
+    const sent = singleHeader(headers, header);
+    return sent.kind === "value" ? undefined : faultOf(header, sent);
   },
   format: vendorFormat({
     scheme: "documenso",

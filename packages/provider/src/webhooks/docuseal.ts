@@ -1,17 +1,16 @@
 import type { WebhookScheme } from "./scheme.js";
 import {
-  checkHmac,
-  type HmacRule,
+  faultOf,
+  hmacVerifier,
   isTimestamp,
+  malformed,
   prefixedSecretFault,
-  refusalOf,
   singleHeader,
   TOLERANCE_MS,
 } from "./signature.js";
 import { vendorFormat } from "./vendor-format.js";
 
 const header = "x-docuseal-signature";
-const rule: HmacRule = { encoding: "hex", key: (secret) => secret, toleranceMs: TOLERANCE_MS };
 
 /** `X-Docuseal-Signature: <unix seconds>.<hex>`: HMAC-SHA256 with the whole `whsec_` text over `t.body`. */
 export const docuseal: WebhookScheme = {
@@ -23,15 +22,18 @@ export const docuseal: WebhookScheme = {
   headers: [header],
   eventId: "derived",
   checkSecret: prefixedSecretFault,
-  verify: (rawBody, headers, secrets, nowMs) => {
-    const sent = singleHeader(headers, header);
-    if (sent.kind !== "value") return refusalOf(sent);
-    const dot = sent.value.indexOf(".");
-    const timestamp = sent.value.slice(0, Math.max(dot, 0));
-    if (!isTimestamp(timestamp)) return { ok: false, reason: "malformed-header" };
-    const signatures = [sent.value.slice(dot + 1)];
-    return checkHmac({ message: [timestamp, ".", rawBody], signatures, timestamp }, rule, secrets, nowMs);
-  },
+  ...hmacVerifier(
+    (rawBody, headers) => {
+      const sent = singleHeader(headers, header);
+      if (sent.kind !== "value") return faultOf(header, sent);
+      const dot = sent.value.indexOf(".");
+      const timestamp = sent.value.slice(0, Math.max(dot, 0));
+      if (!isTimestamp(timestamp)) return malformed(header, "does not begin with plain Unix seconds and a dot");
+      const signatures = [sent.value.slice(dot + 1)];
+      return { message: [timestamp, ".", rawBody], signatures, signedIn: header, timestamp };
+    },
+    { encoding: "hex", key: (secret) => secret, toleranceMs: TOLERANCE_MS },
+  ),
   format: vendorFormat({
     scheme: "docuseal",
     typeAt: "event_type",

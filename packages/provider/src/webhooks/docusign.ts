@@ -1,8 +1,8 @@
 import type { WebhookScheme } from "./scheme.js";
-import { checkHmac, commonSecretFault, type HmacRule, MAX_SIGNATURES, singleHeader } from "./signature.js";
+import { commonSecretFault, faultOf, hmacVerifier, MAX_SIGNATURES, missing, singleHeader } from "./signature.js";
 import { vendorFormat } from "./vendor-format.js";
 
-const rule: HmacRule = { encoding: "base64", key: (secret) => secret };
+const firstHeader = "x-docusign-signature-1";
 /** One per active key of the sender, counted from 1. */
 const signatureHeaders = Array.from({ length: MAX_SIGNATURES }, (_, index) => `x-docusign-signature-${index + 1}`);
 
@@ -15,13 +15,19 @@ export const docusign: WebhookScheme = {
   headers: signatureHeaders,
   eventId: "derived",
   checkSecret: commonSecretFault,
-  verify: (rawBody, headers, secrets, nowMs) => {
-    const sent = signatureHeaders.map((name) => singleHeader(headers, name)).filter(({ kind }) => kind !== "absent");
-    if (sent.length === 0) return { ok: false, reason: "missing-header" };
-    const signatures = sent.flatMap((header) => (header.kind === "value" ? [header.value] : []));
-    if (signatures.length === 0) return { ok: false, reason: "malformed-header" };
-    return checkHmac({ message: [rawBody], signatures }, rule, secrets, nowMs);
-  },
+  ...hmacVerifier(
+    (rawBody, headers) => {
+      const sent = signatureHeaders
+        .map((name) => ({ name, ...singleHeader(headers, name) }))
+        .filter(({ kind }) => kind !== "absent");
+      const signedIn = sent[0]?.name;
+      if (signedIn === undefined) return missing(firstHeader);
+      const signatures = sent.flatMap((header) => (header.kind === "value" ? [header.value] : []));
+      if (signatures.length === 0) return faultOf(signedIn, { kind: "unusable" });
+      return { message: [rawBody], signatures, signedIn };
+    },
+    { encoding: "base64", key: (secret) => secret },
+  ),
   format: vendorFormat({
     scheme: "docusign",
     typeAt: "event",

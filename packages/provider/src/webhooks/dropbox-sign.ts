@@ -1,10 +1,10 @@
 import { isJsonObject, type JsonObject, parseStrictObject } from "../strict-json.js";
 import { multipartField } from "./multipart-field.js";
-import type { WebhookScheme } from "./scheme.js";
-import { checkHmac, commonSecretFault, type HmacRule } from "./signature.js";
+import type { ProofFault, WebhookScheme } from "./scheme.js";
+import { commonSecretFault, hmacVerifier } from "./signature.js";
 import { vendorFormat } from "./vendor-format.js";
 
-const rule: HmacRule = { encoding: "hex", key: (secret) => secret };
+const unreadable = (fault: string): ProofFault => ({ reason: "unreadable-body", fault });
 
 /** The event: the field `json` of a multipart body, or the body itself where that is JSON. */
 function readBody(rawBody: Uint8Array): JsonObject | undefined {
@@ -24,15 +24,18 @@ export const dropboxSign: WebhookScheme = {
   eventId: "derived",
   acknowledgement: { text: "Hello API Event Received", contentType: "text/plain" },
   checkSecret: commonSecretFault,
-  verify: (rawBody, _headers, secrets, nowMs) => {
-    const event = readBody(rawBody)?.event;
-    if (!isJsonObject(event)) return { ok: false, reason: "unreadable-body" };
-    const { event_time: time, event_type: type, event_hash: hash } = event;
-    if (typeof time !== "string" || typeof type !== "string" || typeof hash !== "string") {
-      return { ok: false, reason: "unreadable-body" };
-    }
-    return checkHmac({ message: [time, type], signatures: [hash] }, rule, secrets, nowMs);
-  },
+  ...hmacVerifier(
+    (rawBody) => {
+      const event = readBody(rawBody)?.event;
+      if (!isJsonObject(event)) return unreadable("has no event in JSON, as it is or in the field json");
+      const { event_time: time, event_type: type, event_hash: hash } = event;
+      if (typeof time !== "string" || typeof type !== "string" || typeof hash !== "string") {
+        return unreadable("has an event without event_time, event_type or event_hash");
+      }
+      return { message: [time, type], signatures: [hash] };
+    },
+    { encoding: "hex", key: (secret) => secret },
+  ),
   format: vendorFormat({
     scheme: "dropbox-sign",
     read: readBody,

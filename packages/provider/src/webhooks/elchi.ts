@@ -1,6 +1,6 @@
 import type { WebhookScheme } from "./scheme.js";
 import { headerValues, prefixedSecretFault, TOLERANCE_MS } from "./signature.js";
-import { verifyTimestamped } from "./stripe.js";
+import { timestampedHeader } from "./stripe.js";
 
 /** `Elchi-Signature: t=,v1=`: Stripe's scheme with the header renamed, and a time window both ways. */
 export const elchi: WebhookScheme = {
@@ -12,7 +12,7 @@ export const elchi: WebhookScheme = {
   headers: ["elchi-signature"],
   eventId: "body",
   checkSecret: prefixedSecretFault,
-  verify: (...delivery) => verifyTimestamped("elchi-signature", ...delivery),
+  ...timestampedHeader("elchi-signature"),
   // Not covered by the signature.
   unsignedId: (headers) => {
     const values = headerValues(headers, "elchi-event-id");

@@ -42,8 +42,8 @@ function contractOf(scheme: WebhookScheme, format: EventFormat): WebhookContract
     scheme,
     verify: (...delivery) => scheme.verify(...delivery),
     parse: (rawBody, headers, storedId) => {
-      const read = believable(scheme, storable(format.parse(rawBody, headers)));
-      const identified = identify(scheme, read, headers, storedId);
+      const read = believable(scheme, format.parse(rawBody, headers));
+      const identified = storable(identify(scheme, read, headers, storedId));
       if ("uninterpretable" in identified) return identified;
       const { eventId } = identified;
       if (eventId !== undefined) return { ...identified, eventId };
@@ -62,19 +62,19 @@ function derivedFromEvent(scheme: WebhookScheme, event: ReadEvent, rawBody: Uint
 }
 
 /** The id comes from what was signed; a differing one from elsewhere is reported, never used. */
-function identify<Read extends ReadEvent | Uninterpretable>(
+function identify(
   scheme: WebhookScheme,
-  read: Read,
+  read: ReadEvent | Uninterpretable,
   headers: DeliveryHeaders,
   storedId: string | undefined,
-): Read {
+): ReadEvent | Uninterpretable {
   if (scheme.eventId === "signed-header") {
     const eventId = scheme.signedId?.(headers) ?? storedId ?? read.eventId;
     return eventId === undefined ? read : { ...read, eventId };
   }
+  if (read.eventId === undefined) return read;
   const headerId = scheme.unsignedId?.(headers);
-  const differs = headerId !== undefined && read.eventId !== undefined && headerId !== read.eventId;
-  return differs ? { ...read, headerIdDiffers: true } : read;
+  return headerId === undefined || headerId === read.eventId ? read : { ...read, headerIdDiffers: true };
 }
 
 /** Of a body that nothing authenticates even our own metadata is a copy: the event is a hint and names no operation. */
@@ -96,6 +96,7 @@ function storable(read: ReadEvent | Uninterpretable): ReadEvent | Uninterpretabl
     reason: "shape",
     ...(storableText(read.eventId) ? { eventId: read.eventId } : {}),
     ...(read.weakId === undefined ? {} : { weakId: read.weakId }),
+    ...(read.headerIdDiffers === true ? { headerIdDiffers: true } : {}),
     ...(storableText(read.type) ? { type: read.type } : {}),
   };
 }

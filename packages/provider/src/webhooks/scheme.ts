@@ -24,6 +24,10 @@ export interface WebhookScheme {
   checkSecret(secret: string): string | undefined;
   /** Over the raw bytes, constant time, every active secret; `nowMs` is Unix time in ms. Never throws. */
   verify(rawBody: Uint8Array, headers: DeliveryHeaders, secrets: readonly WebhookSecret[], nowMs: number): VerifyResult;
+  /** What keeps the proof itself from being read, or undefined. For people: verification says it in one word. Never throws. */
+  fault(rawBody: Uint8Array, headers: DeliveryHeaders): ProofFault | undefined;
+  /** Does the proof fit this very key, whatever the scheme makes of a secret's text? For diagnosis. Never throws. */
+  fitsKey?(rawBody: Uint8Array, headers: DeliveryHeaders, key: Uint8Array): boolean;
   /** The event id in a header that the signature covers; undefined where it is absent or unusable. */
   signedId?(headers: DeliveryHeaders): string | undefined;
   /** The event id in a header that nothing covers: only ever compared with the signed one. */
@@ -36,12 +40,21 @@ export interface WebhookScheme {
   readonly deduplication: string;
 }
 
+/** Why a delivery's proof can't be read. */
+export interface ProofFault {
+  readonly reason: "missing-header" | "malformed-header" | "unreadable-body";
+  /** Which header, in lower case; absent: the proof is in the body. */
+  readonly header?: string;
+  /** What is wrong, as a sentence goes on after naming the header or body; repeats nothing of either. */
+  readonly fault: string;
+}
+
 /** What a body says; `eventId` only where the body itself has one (or fields that make one). */
 export type ReadEvent = Omit<SigningEvent, "eventId"> & { eventId?: string };
 
 /** A provider's form of events. */
 export interface EventFormat {
-  /** A verified body in our words. Never throws. */
+  /** A verified body in our words, its texts as they are: the contract refuses what can't be stored. Never throws. */
   parse(rawBody: Uint8Array, headers: DeliveryHeaders): ReadEvent | Uninterpretable;
   /** The fields that make the derived id, in order, where the body has none. */
   readonly derivedFrom?: readonly string[];

@@ -1,5 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { DeliveryHeaders, VerifyResult, WebhookSecret } from "../port.js";
+import type { ProofFault, WebhookScheme } from "./scheme.js";
 
 /** A signed time may differ from our clock by this much, either way: what every scheme with a time documents. */
 export const TOLERANCE_MS = 5 * 60 * 1000;
@@ -14,6 +15,8 @@ export interface Claim {
   readonly message: readonly (string | Uint8Array)[];
   /** As sent; the first 16 are tried, and only those that have the form of one. */
   readonly signatures: readonly string[];
+  /** The header that they came in, lower case; absent: the body. */
+  readonly signedIn?: string;
   /** Unix seconds, as sent. */
   readonly timestamp?: string;
 }
@@ -28,32 +31,64 @@ export interface HmacRule {
 }
 
 const form = { hex: /^[0-9a-f]{64}$/, base64: /^[A-Za-z0-9+/]{43}=$/ } as const;
+const formInWords = { hex: "64 lower-case hex digits", base64: "44 characters of base64" } as const;
+
+/** Reads what a delivery claims, or why that can't be read. */
+export type ReadClaim = (rawBody: Uint8Array, headers: DeliveryHeaders) => Claim | ProofFault;
+
+/** What verifying means where a scheme is one HMAC-SHA256 over bytes that `read` puts together. */
+export function hmacVerifier(
+  read: ReadClaim,
+  rule: HmacRule,
+): Pick<WebhookScheme, "verify" | "fault"> & Required<Pick<WebhookScheme, "fitsKey">> {
+  return {
+    verify: (rawBody, headers, secrets, nowMs) => {
+      const claim = read(rawBody, headers);
+      return "reason" in claim ? { ok: false, reason: claim.reason } : checkHmac(claim, rule, secrets, nowMs);
+    },
+    fault: (rawBody, headers) => {
+      const claim = read(rawBody, headers);
+      if ("reason" in claim) return claim;
+      if (wellFormed(claim, rule).length > 0) return undefined;
+      const where = claim.signedIn === undefined ? {} : { header: claim.signedIn };
+      const fault = `has no signature of ${formInWords[rule.encoding]}`;
+      return { reason: claim.signedIn === undefined ? "unreadable-body" : "malformed-header", ...where, fault };
+    },
+    fitsKey: (rawBody, headers, key) => {
+      const claim = read(rawBody, headers);
+      return !("reason" in claim) && key.length > 0 && fits(claim, rule, key);
+    },
+  };
+}
+
+const wellFormed = (claim: Claim, { encoding }: HmacRule): string[] =>
+  claim.signatures.slice(0, MAX_SIGNATURES).filter((text) => form[encoding].test(text));
 
 /** Does any signature of the claim match with any of the secrets? Constant time per comparison. Never throws. */
-export function checkHmac(
-  claim: Claim,
-  rule: HmacRule,
-  secrets: readonly WebhookSecret[],
-  nowMs: number,
-): VerifyResult {
-  const signatures = claim.signatures.slice(0, MAX_SIGNATURES).filter((text) => form[rule.encoding].test(text));
+function checkHmac(claim: Claim, rule: HmacRule, secrets: readonly WebhookSecret[], nowMs: number): VerifyResult {
   const secret = secrets.find(({ secret: text }) => {
     // Anybody could sign with an empty secret.
     const key = text === "" ? undefined : rule.key(text);
-    if (key === undefined || signatures.length === 0) return false;
-    const hmac = createHmac("sha256", key);
-    for (const piece of claim.message) hmac.update(piece);
-    const expected = hmac.digest(rule.encoding);
-    return signatures.some((signature) => sameText(signature, expected));
+    return key !== undefined && fits(claim, rule, key);
   });
   if (secret === undefined) return { ok: false, reason: "no-matching-signature" };
-  if (claim.timestamp === undefined) return { ok: true, secretId: secret.secretId };
+  const { secretId } = secret;
+  if (claim.timestamp === undefined) return { ok: true, secretId };
   const signedAt = Number(claim.timestamp) * 1000;
   // After the signature, so that this answer always means a genuine delivery: a replay, or a clock that is off.
   if (rule.toleranceMs !== undefined && Math.abs(nowMs - signedAt) > rule.toleranceMs) {
-    return { ok: false, reason: "timestamp-out-of-window" };
+    return { ok: false, reason: "timestamp-out-of-window", secretId, signedAt };
   }
-  return { ok: true, secretId: secret.secretId, signedAt };
+  return { ok: true, secretId, signedAt };
+}
+
+function fits(claim: Claim, rule: HmacRule, key: string | Uint8Array): boolean {
+  const signatures = wellFormed(claim, rule);
+  if (signatures.length === 0) return false;
+  const hmac = createHmac("sha256", key);
+  for (const piece of claim.message) hmac.update(piece);
+  const expected = hmac.digest(rule.encoding);
+  return signatures.some((signature) => sameText(signature, expected));
 }
 
 /** Compares the written form: two base64 texts that decode to the same bytes are two texts. */
@@ -89,11 +124,16 @@ export function singleHeader(headers: DeliveryHeaders, name: string): SingleHead
   return different.size === 1 && value !== undefined ? { kind: "value", value } : { kind: "unusable" };
 }
 
-/** A header value as a refusal. */
-export const refusalOf = (header: Exclude<SingleHeader, { kind: "value" }>): VerifyResult => ({
-  ok: false,
-  reason: header.kind === "absent" ? "missing-header" : "malformed-header",
+/** A header that has no usable value, as a fault. */
+export const faultOf = (header: string, { kind }: Exclude<SingleHeader, { kind: "value" }>): ProofFault =>
+  kind === "absent" ? missing(header) : malformed(header, "is endless, or comes more than once with different values");
+
+export const missing = (header: string): ProofFault => ({
+  reason: "missing-header",
+  header,
+  fault: "is missing or empty",
 });
+export const malformed = (header: string, fault: string): ProofFault => ({ reason: "malformed-header", header, fault });
 
 /** What no scheme takes as a secret. */
 export function commonSecretFault(secret: string): string | undefined {

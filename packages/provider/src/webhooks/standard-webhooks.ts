@@ -1,15 +1,18 @@
-import type { DeliveryHeaders, VerifyResult, WebhookSecret } from "../port.js";
+import type { DeliveryHeaders } from "../port.js";
 import { usableReference } from "../reference.js";
 import type { WebhookScheme } from "./scheme.js";
 import {
-  checkHmac,
   commonSecretFault,
+  faultOf,
   type HmacRule,
   headerValues,
+  hmacVerifier,
   isTimestamp,
   MAX_HEADER_CHARACTERS,
   MAX_SIGNATURES,
-  refusalOf,
+  malformed,
+  missing,
+  type ReadClaim,
   type SingleHeader,
   singleHeader,
   TOLERANCE_MS,
@@ -33,17 +36,20 @@ function standardSecretFault(secret: string): string | undefined {
 }
 
 /** The first name that comes with a value, so that `svix-…` wins over `webhook-…`, as in the senders' own library. */
-function firstOf(headers: DeliveryHeaders, prefixes: readonly string[], what: string): SingleHeader {
-  const found = prefixes.map((prefix) => singleHeader(headers, `${prefix}${what}`));
-  return found.find(({ kind }) => kind !== "absent") ?? { kind: "absent" };
+function firstOf(
+  headers: DeliveryHeaders,
+  prefixes: readonly string[],
+  what: string,
+): SingleHeader & { readonly header: string } {
+  const all = prefixes.map((prefix) => {
+    const header = `${prefix}${what}`;
+    return { ...singleHeader(headers, header), header };
+  });
+  return all.find(({ kind }) => kind !== "absent") ?? { kind: "absent", header: `${prefixes[0] ?? ""}${what}` };
 }
 
 /** The signatures of version 1 of a space-separated list; `v1a` (a public key's) and unknown versions are ignored. */
-function signaturesOf(headers: DeliveryHeaders, prefixes: readonly string[]): string[] | undefined {
-  const lists = prefixes.map((prefix) => headerValues(headers, `${prefix}signature`).join(" "));
-  const list = lists.find((text) => text.trim() !== "");
-  if (list === undefined) return undefined;
-  if (list.length > MAX_HEADER_CHARACTERS) return [];
+function versionOne(list: string): string[] {
   return list
     .split(/\s+/)
     .filter((entry) => entry.startsWith("v1,"))
@@ -51,25 +57,26 @@ function signaturesOf(headers: DeliveryHeaders, prefixes: readonly string[]): st
     .map((entry) => entry.slice("v1,".length).replace(/,$/, ""));
 }
 
-function verifyStandard(
-  prefixes: readonly string[],
-  rawBody: Uint8Array,
-  headers: DeliveryHeaders,
-  secrets: readonly WebhookSecret[],
-  nowMs: number,
-): VerifyResult {
-  const id = firstOf(headers, prefixes, "id");
-  if (id.kind !== "value") return refusalOf(id);
-  const time = firstOf(headers, prefixes, "timestamp");
-  if (time.kind !== "value") return refusalOf(time);
-  const signatures = signaturesOf(headers, prefixes);
-  if (signatures === undefined) return { ok: false, reason: "missing-header" };
-  if (usableReference(id.value) === undefined || !isTimestamp(time.value) || signatures.length === 0) {
-    return { ok: false, reason: "malformed-header" };
-  }
-  const message = [`${id.value}.${time.value}.`, rawBody];
-  return checkHmac({ message, signatures, timestamp: time.value }, rule, secrets, nowMs);
-}
+const readStandard =
+  (prefixes: readonly string[]): ReadClaim =>
+  (rawBody, headers) => {
+    const id = firstOf(headers, prefixes, "id");
+    if (id.kind !== "value") return faultOf(id.header, id);
+    const time = firstOf(headers, prefixes, "timestamp");
+    if (time.kind !== "value") return faultOf(time.header, time);
+    const names = prefixes.map((prefix) => `${prefix}signature`);
+    const signedIn = names.find((name) => headerValues(headers, name).some((value) => value.trim() !== ""));
+    if (signedIn === undefined) return missing(names[0] ?? "");
+    const list = headerValues(headers, signedIn).join(" ");
+    if (usableReference(id.value) === undefined) {
+      return malformed(id.header, "is not 1 to 255 printable characters without spaces");
+    }
+    if (!isTimestamp(time.value)) return malformed(time.header, "is not plain Unix seconds");
+    if (list.length > MAX_HEADER_CHARACTERS) return malformed(signedIn, "is endless");
+    const signatures = versionOne(list);
+    if (signatures.length === 0) return malformed(signedIn, "has no signature of version v1");
+    return { message: [`${id.value}.${time.value}.`, rawBody], signatures, signedIn, timestamp: time.value };
+  };
 
 function standardScheme(names: { name: string; title: string }, prefixes: readonly string[]): WebhookScheme {
   return {
@@ -80,7 +87,7 @@ function standardScheme(names: { name: string; title: string }, prefixes: readon
     headers: prefixes.flatMap((prefix) => ["id", "timestamp", "signature"].map((what) => `${prefix}${what}`)),
     eventId: "signed-header",
     checkSecret: standardSecretFault,
-    verify: (...delivery) => verifyStandard(prefixes, ...delivery),
+    ...hmacVerifier(readStandard(prefixes), rule),
     signedId: (headers) => {
       const id = firstOf(headers, prefixes, "id");
       return id.kind === "value" ? usableReference(id.value) : undefined;

@@ -1,51 +1,45 @@
-import type { DeliveryHeaders, VerifyResult, WebhookSecret } from "../port.js";
 import type { WebhookScheme } from "./scheme.js";
 import {
-  type Claim,
-  checkHmac,
-  type HmacRule,
   headerValues,
+  hmacVerifier,
   isTimestamp,
   MAX_HEADER_CHARACTERS,
   MAX_SIGNATURES,
+  malformed,
+  missing,
   prefixedSecretFault,
   TOLERANCE_MS,
 } from "./signature.js";
 
-const rule: HmacRule = { encoding: "hex", key: (secret) => secret, toleranceMs: TOLERANCE_MS };
-
 /**
  * `<header>: t=<unix seconds>,v1=<hex>[,v1=…]`: HMAC-SHA256 with the whole secret text (`whsec_` included) over `t`, a dot
  * and the raw body. Any active secret and any of the first 16 signatures may match; the digest is 64 lower-case hex digits
- * (upper case is refused); unknown tags are ignored. Never throws.
+ * (upper case is refused); unknown tags are ignored.
  */
-export function verifyTimestamped(
-  header: string,
-  rawBody: Uint8Array,
-  headers: DeliveryHeaders,
-  secrets: readonly WebhookSecret[],
-  nowMs: number,
-): VerifyResult {
-  const value = headerValues(headers, header).join(",");
-  if (value === "") return { ok: false, reason: "missing-header" };
-  const claim = readClaim(value, rawBody);
-  return claim === undefined ? { ok: false, reason: "malformed-header" } : checkHmac(claim, rule, secrets, nowMs);
-}
-
-function readClaim(header: string, rawBody: Uint8Array): Claim | undefined {
-  if (header.length > MAX_HEADER_CHARACTERS) return undefined;
-  const entries = header.split(",").map((entry) => entry.trim());
-  const timestamps = new Set(entries.filter((entry) => entry.startsWith("t=")).map((entry) => entry.slice(2)));
-  const [timestamp] = timestamps;
-  // A header sent twice has to agree with itself.
-  if (timestamps.size !== 1 || timestamp === undefined || !isTimestamp(timestamp)) return undefined;
-  const signatures = entries.filter((entry) => entry.startsWith("v1=")).slice(0, MAX_SIGNATURES);
-  if (signatures.length === 0) return undefined;
-  return {
-    message: [timestamp, ".", rawBody],
-    signatures: signatures.map((entry) => entry.slice(3)),
-    timestamp,
-  };
+export function timestampedHeader(name: string): ReturnType<typeof hmacVerifier> {
+  return hmacVerifier(
+    (rawBody, headers) => {
+      const header = headerValues(headers, name).join(",");
+      if (header === "") return missing(name);
+      if (header.length > MAX_HEADER_CHARACTERS) return malformed(name, "is endless");
+      const entries = header.split(",").map((entry) => entry.trim());
+      const times = new Set(entries.filter((entry) => entry.startsWith("t=")).map((entry) => entry.slice(2)));
+      const [timestamp] = times;
+      if (timestamp === undefined) return malformed(name, "has no t=");
+      // A header sent twice has to agree with itself.
+      if (times.size > 1) return malformed(name, "has several t= that differ");
+      if (!isTimestamp(timestamp)) return malformed(name, "has a t= that is not plain Unix seconds");
+      const signatures = entries.filter((entry) => entry.startsWith("v1=")).slice(0, MAX_SIGNATURES);
+      if (signatures.length === 0) return malformed(name, "has no v1=");
+      return {
+        message: [timestamp, ".", rawBody],
+        signatures: signatures.map((entry) => entry.slice(3)),
+        signedIn: name,
+        timestamp,
+      };
+    },
+    { encoding: "hex", key: (secret) => secret, toleranceMs: TOLERANCE_MS },
+  );
 }
 
 /** `Stripe-Signature: t=,v1=`. Stricter than Stripe's own library, which accepts a time in the future. */
@@ -58,7 +52,7 @@ export const stripe: WebhookScheme = {
   headers: ["stripe-signature"],
   eventId: "body",
   checkSecret: prefixedSecretFault,
-  verify: (...delivery) => verifyTimestamped("stripe-signature", ...delivery),
+  ...timestampedHeader("stripe-signature"),
   authentication: "Strong: an HMAC-SHA256 over time and raw body; a captured delivery is refused after five minutes.",
   deduplication: "Strong: the event id is in the signed body and stays the same on every attempt.",
 };

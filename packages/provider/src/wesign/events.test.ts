@@ -70,7 +70,10 @@ describe("a delivery in our words", () => {
         eventId: expect.stringMatching(/^derived:[0-9a-f]{64}$/),
       });
       expect(parseWeSignEvent(Buffer.concat([Buffer.from(" "), event({ id })]), {})).toEqual(read);
-      expect(parseWeSignEvent(event({ id }, { signing_request_id: "sr_2" }), {})).not.toMatchObject({ ...read, ref: "sr_2" });
+      expect(parseWeSignEvent(event({ id }, { signing_request_id: "sr_2" }), {})).not.toMatchObject({
+        ...read,
+        ref: "sr_2",
+      });
     }
   });
 

@@ -23,10 +23,7 @@ export const weSignFormat: EventFormat = {
   parse: (rawBody) => {
     const body = parseStrictObject(rawBody);
     if (body === undefined) return { uninterpretable: true, reason: "not-json" };
-    const eventId = usableReference(body.id);
-    const known = eventId === undefined ? {} : { eventId };
-    // An id that can't be stored is no id, but it isn't none either.
-    if (eventId === undefined && typeof body.id === "string") return { uninterpretable: true, reason: "shape" };
+    const known = typeof body.id === "string" && body.id !== "" ? { eventId: body.id } : {};
     const type = usableReference(body.type);
     if (type === undefined) return { uninterpretable: true, reason: "shape", ...known };
     const status = statusByType.get(type);
