@@ -2,7 +2,7 @@ import { openQueues, type Queues } from "@countersign/queue";
 import { createLogger } from "@countersign/runtime";
 import { handOver } from "@countersign/worker";
 import { Redis } from "ioredis";
-import { type CrashPoint, type CrashStage, figure, nameOf } from "./crash-stage.js";
+import { type Crash, type CrashPoint, type CrashStage, crashAt, figure, nameOf } from "./crash-stage.js";
 import type { FleetProcess } from "./real-processes.js";
 import type { Step } from "./step-proxy.js";
 import type { SentEvent } from "./webhook-scene.js";
@@ -56,9 +56,9 @@ const jobEnded = (victim: FleetProcess): Promise<undefined> =>
 
 /**
  * An applier killed while its due loop finds the row and hands it over: from the answer that brings the row to the
- * application's first statement. Undefined where the k-th step lies beyond that.
+ * application's first statement, at which it is killed where the k-th step lies beyond that.
  */
-export async function crashWhileFinding(stage: CrashStage, at: number): Promise<CrashPoint | undefined> {
+export async function crashWhileFinding(stage: CrashStage, at: number): Promise<Crash> {
   const { scene, proxies } = stage;
   const event = scene.nextEvent();
   stage.applier.child.kill("SIGSTOP");
@@ -79,7 +79,7 @@ export async function crashWhileFinding(stage: CrashStage, at: number): Promise<
   const row = await scene.inbox(event);
   stage.applier.child.kill("SIGCONT");
   await scene.allInbox([event], "APPLIED");
-  return step === undefined ? undefined : { series: "due loop", step: nameOf(step), event, answered, row };
+  return crashAt(step, { series: "due loop", event, answered, row });
 }
 
 /** A kind of event, and where its row must end without further help. */

@@ -57,13 +57,27 @@ export async function stopProxies({ sender, postgres, redis }: Proxies): Promise
 export const nameOf = (step: Step): string =>
   `${String(step.number).padStart(2)} before ${step.direction === "toTarget" ? "request" : "answer"} ${step.name}`;
 
-/** Every k from 1 until a run ends before its k-th step. */
-export async function everyStep(crash: (at: number) => Promise<CrashPoint | undefined>): Promise<CrashPoint[]> {
+/** A crash at the k-th step, or after the last one where there are fewer. */
+export interface Crash {
+  readonly point: CrashPoint;
+  readonly wasLast: boolean;
+}
+
+/** Names the step; what came to its end was killed right then, which is a crash like any other. */
+export function crashAt(step: Step | undefined, point: Omit<CrashPoint, "step">): Crash {
+  return {
+    point: { ...point, step: step === undefined ? "after the last" : nameOf(step) },
+    wasLast: step === undefined,
+  };
+}
+
+/** Every k from 1 until a run ends before its k-th step; that run is one of the points. */
+export async function everyStep(crash: (at: number) => Promise<Crash>): Promise<CrashPoint[]> {
   const points: CrashPoint[] = [];
   for (;;) {
-    const point = await crash(points.length + 1);
-    if (point === undefined) return points;
+    const { point, wasLast } = await crash(points.length + 1);
     points.push(point);
+    if (wasLast) return points;
   }
 }
 

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect } from "node:net";
-import { type CrashPoint, type CrashStage, figure, nameOf } from "./crash-stage.js";
+import { type Crash, type CrashPoint, type CrashStage, crashAt, figure } from "./crash-stage.js";
 import type { FleetProcess } from "./real-processes.js";
 import { acknowledged, type SentEvent } from "./webhook-scene.js";
 
@@ -71,12 +71,12 @@ const conversations = {
 
 export type IngressConversation = keyof typeof conversations;
 
-/** An ingress killed at the k-th step of a conversation; undefined where a delivery has fewer steps. */
+/** An ingress killed at the k-th step of a conversation, or as soon as that has come to its end. */
 export async function crashWhileStoring(
   stage: CrashStage,
   conversation: IngressConversation,
   at: number,
-): Promise<CrashPoint | undefined> {
+): Promise<Crash> {
   const { scene, proxies } = stage;
   const { series, from, done } = conversations[conversation];
   const proxy = proxies[conversation];
@@ -96,5 +96,5 @@ export async function crashWhileStoring(
   const answered = await sent;
   const row = await scene.inbox(event);
   await retry(stage, event, answered);
-  return step === undefined ? undefined : { series, step: nameOf(step), event, answered, row };
+  return crashAt(step, { series, event, answered, row });
 }

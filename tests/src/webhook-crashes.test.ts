@@ -63,11 +63,14 @@ beforeAll(async () => {
   await crashWithJobs();
   await crashIngresses();
   await scene.fleet.spawn("reconcile-worker");
-  // A job that a dead applier held comes back when its lock has ended and the queue has looked twice.
-  const events = [...plain, ...doubtful].map(({ event }) => event);
-  await scene.allInbox(events, "APPLIED", 90_000);
   process.stdout.write(`${table([...plain, ...doubtful])}\n`);
 }, 900_000);
+/** A job that a dead applier held comes back when its lock has ended and the queue has looked twice. */
+const applied = async (): Promise<void> => {
+  const events = [...plain, ...doubtful].map(({ event }) => event);
+  await scene.allInbox(events, "APPLIED", 90_000);
+};
+
 afterAll(async () => {
   // Where the start failed, its own error is the one to read.
   await scene?.stop();
@@ -103,6 +106,7 @@ describe("an ingress or an applier killed at every step between a delivery's fir
   });
 
   it("loses no event and applies none twice", async () => {
+    await applied();
     for (const { event, series, step } of plain) {
       expect(await scene.effects(event), `${series} ${step}`).toEqual({
         stored: 1,
@@ -118,9 +122,10 @@ describe("an ingress or an applier killed at every step between a delivery's fir
       const mentioned = series.includes("evidence") ? ["event-with-our-metadata"] : [];
       expect(evidence, `${series} ${step}`).toEqual(mentioned);
     }
-  });
+  }, 120_000);
 
   it("leaves nothing that a further delivery or a further application would add to", async () => {
+    await applied();
     const events = [...plain, ...doubtful].map(({ event }) => event);
     const before = await scene.totals();
     for (const event of events) expect(await scene.deliver(stage.ingress, event)).toBe(200);
@@ -137,5 +142,5 @@ describe("an ingress or an applier killed at every step between a delivery's fir
     await scene.allInbox([last], "APPLIED");
     const { stored = 0, settled = 0, status = 0, ...others } = await scene.totals();
     expect({ ...others, stored: stored - 1, settled: settled - 1, status: status - 1 }).toEqual(before);
-  });
+  }, 120_000);
 });

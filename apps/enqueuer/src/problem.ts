@@ -63,6 +63,8 @@ const statusOf: Record<string, number> = {
   "target-contradicts": 409,
   "reference-being-voided": 409,
   "intent-exists": 409,
+  "event-is-settled": 409,
+  "body-erased": 409,
   "provider-unreachable": 503,
 };
 

@@ -15,6 +15,7 @@ import type { EnqueuerDeps } from "./deps.js";
 import { invalid, notFound, ProblemError, toProblem } from "./problem.js";
 import { directoryRoutes } from "./routes/directory.js";
 import { documentRoutes } from "./routes/documents.js";
+import { inboxRoutes } from "./routes/inbox.js";
 import { operationRoutes } from "./routes/operations.js";
 import { reviewRoutes } from "./routes/reviews.js";
 import { ruleRoutes } from "./routes/rules.js";
@@ -91,6 +92,7 @@ export async function buildServer(deps: EnqueuerDeps): Promise<FastifyInstance> 
     operationRoutes(app, deps);
     reviewRoutes(app, deps);
     ticketRoutes(app, deps);
+    inboxRoutes(app, deps);
     ruleRoutes(app, deps);
     directoryRoutes(app, deps);
     operatingRoutes(app, deps);

@@ -2,9 +2,11 @@ import type { OperationAnswer } from "@countersign/client";
 import {
   explain,
   type HistoryLine,
+  type InboxEvent,
   type NearMiss,
   type OperationView,
   type StoredReference,
+  type Ticket,
   toIso,
   userMessage,
 } from "@countersign/ledger";
@@ -64,6 +66,39 @@ export const toReference = ({ providerRef, role, status }: StoredReference) => (
   reference: providerRef,
   role,
   status,
+});
+
+/** A ticket as the API answers it. */
+export const toTicket = (each: Ticket) => ({
+  ...each,
+  openedAt: toIso(each.openedAt),
+  dueAt: toIso(each.dueAt),
+  resolvedAt: iso(each.resolvedAt),
+});
+
+/** A webhook event as the API answers it. */
+export const toInboxEvent = (event: InboxEvent) => ({
+  inboxId: event.inboxId,
+  connection: event.connectionId,
+  endpoint: event.endpointId,
+  eventId: event.providerEventId,
+  type: event.eventType,
+  reference: event.providerRef,
+  operationId: event.operationId,
+  status: event.status,
+  reason: event.outcome,
+  hint: event.hint,
+  weakId: event.weakId,
+  conflicting: event.conflicting,
+  failures: event.failures,
+  replays: event.replays,
+  replayedBy: event.replayedBy,
+  discardedBy: event.discardedBy,
+  discardReason: event.discardReason,
+  receivedAt: toIso(event.receivedAt),
+  appliedAt: iso(event.appliedAt),
+  dueAt: iso(event.dueAt),
+  hasBody: event.hasBody,
 });
 
 const toLine = (line: HistoryLine) => ({

@@ -2,6 +2,7 @@ import type { z } from "zod";
 import { type Decisions, decisionsOver } from "./decisions.js";
 import { RetriesExhaustedError } from "./errors.js";
 import { type CallOptions, type ClientOptions, HttpClient, longestWaitSeconds } from "./http-client.js";
+import { type Inbox, inboxOver } from "./inbox.js";
 import {
   documentAnswer,
   type OperationAnswer,
@@ -40,7 +41,7 @@ export interface ListFilter {
   limit?: number;
 }
 
-export interface Countersign extends Decisions {
+export interface Countersign extends Decisions, Inbox {
   /** Uploads a PDF; content-addressed, so doing it twice is doing it once. */
   putDocument(bytes: Uint8Array, options?: CallOptions): Promise<{ sha256: string; size: number }>;
   /** The bytes of a stored PDF: an uploaded one, or the sealed one that an operation's `archive` names. */
@@ -65,6 +66,7 @@ export function createClient(options: ClientOptions): Countersign {
     });
   return {
     ...decisionsOver(http),
+    ...inboxOver(http),
     putDocument: (bytes, call) =>
       http.call({
         method: "PUT",

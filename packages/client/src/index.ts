@@ -19,6 +19,16 @@ export type {
 } from "./decisions.js";
 export { CountersignProblem, RetriesExhaustedError } from "./errors.js";
 export type { CallOptions, ClientOptions } from "./http-client.js";
+export type {
+  BulkReplayAnswer,
+  BulkReplayRequest,
+  Inbox,
+  InboxDetail,
+  InboxEvent,
+  InboxFilter,
+  InboxReplayAnswer,
+  InboxStatus,
+} from "./inbox.js";
 export {
   connectionName,
   connectionPage,
@@ -53,3 +63,18 @@ export {
   ticketPage,
   ticketResolveRequest,
 } from "./schema.js";
+export {
+  inboxBulkReplayAnswer,
+  inboxBulkReplayRequest,
+  inboxDetail,
+  inboxDiscardRequest,
+  inboxEvent,
+  inboxPage,
+  inboxQuery,
+  inboxReplayAnswer,
+  inboxReplayRequest,
+  inboxStatus,
+  type ReplayPreview,
+  replayOutcome,
+  replayPreview,
+} from "./schema-inbox.js";

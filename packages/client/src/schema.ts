@@ -3,7 +3,8 @@ import { z } from "zod";
 
 /** The API's one truth: the enqueuer's routes and this client are both made from these schemas. */
 
-const opaqueId = z
+/** Who asks or decides. */
+export const opaqueId = z
   .string()
   .regex(/^[\x21-\x7e]{1,128}$/, "must be 1 to 128 printable characters without spaces: an opaque id, not a name");
 

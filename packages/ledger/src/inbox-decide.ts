@@ -1,6 +1,6 @@
 import type { Ledger } from "./database.js";
 import { NotFoundError, PlanRefusedError } from "./errors.js";
-import { getInboxEvent, type InboxFilter, type InboxState, inboxWhere, inIds } from "./inbox-read.js";
+import { getInboxEvent, type InboxFilter, type InboxState, inboxWhere } from "./inbox-read.js";
 import { checkReason } from "./reason.js";
 
 /** What may be replayed: events that nobody applies by themselves any more. */
@@ -14,7 +14,7 @@ export const replayable: readonly InboxState[] = ["QUARANTINED", "DEAD", "CONFLI
 export async function replayInbox(
   ledger: Ledger,
   tenantId: string,
-  filter: InboxFilter & { ids?: readonly string[] },
+  filter: InboxFilter,
   options: { who: string; limit: number },
 ): Promise<string[]> {
   checkReason(options.who, "replay");
@@ -22,7 +22,7 @@ export async function replayInbox(
   const rows = await sql<{ inboxId: string }[]>`
     WITH chosen AS (
       SELECT i.tenant_id, i.inbox_id, i.received_at FROM webhook_inbox i
-      WHERE ${inboxWhere(sql, tenantId, filter)} AND ${inIds(sql, filter.ids)} AND i.status IN ('QUARANTINED','DEAD','CONFLICT')
+      WHERE ${inboxWhere(sql, tenantId, filter)} AND i.status IN ('QUARANTINED','DEAD','CONFLICT')
         AND EXISTS (SELECT 1 FROM webhook_body b WHERE b.tenant_id = i.tenant_id AND b.inbox_id = i.inbox_id AND b.received_at = i.received_at)
       ORDER BY i.inbox_id LIMIT ${options.limit} FOR UPDATE OF i SKIP LOCKED)
     UPDATE webhook_inbox i SET status = 'RECEIVED', due_at = now(), wait_until = NULL, applied_at = NULL, failures = 0, dispatches = 0,

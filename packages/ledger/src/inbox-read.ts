@@ -46,6 +46,8 @@ export interface InboxEvent {
 
 /** Which events; all that is left out matches. */
 export interface InboxFilter {
+  /** These events only. */
+  ids?: readonly string[];
   status?: readonly InboxState[];
   connectionId?: string;
   endpointId?: string;
@@ -64,9 +66,15 @@ const columns = (sql: AnySql) => sql`
   i.discard_reason AS "discardReason", i.received_at AS "receivedAt", i.applied_at AS "appliedAt", i.due_at AS "dueAt",
   EXISTS (SELECT 1 FROM webhook_body b WHERE b.tenant_id = i.tenant_id AND b.inbox_id = i.inbox_id) AS "hasBody"`;
 
+const inIds = (sql: AnySql, ids: readonly string[] | undefined) =>
+  ids === undefined
+    ? sql`true`
+    : sql`i.inbox_id IN (SELECT value::uuid FROM jsonb_array_elements_text(${JSON.stringify(ids)}::text::jsonb))`;
+
 /** The filter as a condition on `i`. */
 export const inboxWhere = (sql: AnySql, tenantId: string, filter: InboxFilter) => sql`
   i.tenant_id = ${tenantId}
+  AND ${inIds(sql, filter.ids)}
   AND ${filter.status === undefined ? sql`true` : sql`i.status = ANY(string_to_array(${filter.status.join(",")}, ','))`}
   AND ${filter.connectionId === undefined ? sql`true` : sql`i.connection_id = ${filter.connectionId}`}
   AND ${filter.endpointId === undefined ? sql`true` : sql`i.endpoint_id = ${filter.endpointId}`}
@@ -119,25 +127,31 @@ export interface ReplayCandidate extends InboxEvent {
   /** The request that it speaks of, as it stands; null where it is unknown or not bound. */
   signingStatus: SigningStatus | null;
   bound: boolean;
+  /** Which operation that request is; null where it is unknown or not bound. */
+  boundTo: string | null;
+  /** `operationId` is a SEND of this tenant on this connection: the event is evidence for it. */
+  namesOurs: boolean;
 }
 
 /** Events that match, the oldest first, with bodies and the state of their requests. */
 export async function replayCandidates(
   ledger: Ledger,
   tenantId: string,
-  filter: InboxFilter & { ids?: readonly string[] },
+  filter: InboxFilter,
   page: { limit: number; after?: string },
 ): Promise<ReplayCandidate[]> {
   const { sql } = ledger;
   const key = await ledger.tenantKey(tenantId);
   const rows = await sql<(Omit<ReplayCandidate, "body"> & { sealed: Buffer | null })[]>`
-    SELECT ${columns(sql)}, c.provider, e.scheme, b.bytes AS sealed, s.status AS "signingStatus", s.operation_id IS NOT NULL AS bound
+    SELECT ${columns(sql)}, c.provider, e.scheme, b.bytes AS sealed, s.status AS "signingStatus", s.operation_id IS NOT NULL AS bound,
+      s.operation_id AS "boundTo", EXISTS (SELECT 1 FROM signing_operation o WHERE o.tenant_id = i.tenant_id AND o.operation_id = i.operation_id
+        AND o.connection_id = i.connection_id AND o.action = 'SEND') AS "namesOurs"
     FROM webhook_inbox i
     JOIN provider_connection c ON c.tenant_id = i.tenant_id AND c.connection_id = i.connection_id
     JOIN webhook_endpoint e ON e.endpoint_id = i.endpoint_id
     LEFT JOIN webhook_body b ON b.tenant_id = i.tenant_id AND b.inbox_id = i.inbox_id AND b.received_at = i.received_at
     LEFT JOIN contract_signing s ON s.tenant_id = i.tenant_id AND s.connection_id = i.connection_id AND s.provider_ref = i.provider_ref
-    WHERE ${inboxWhere(sql, tenantId, filter)} AND ${inIds(sql, filter.ids)}
+    WHERE ${inboxWhere(sql, tenantId, filter)}
       AND ${page.after === undefined ? sql`true` : sql`i.inbox_id > ${page.after}::uuid`}
     ORDER BY i.inbox_id LIMIT ${page.limit}`;
   return rows.map(({ sealed, ...row }) => ({
@@ -145,9 +159,3 @@ export async function replayCandidates(
     body: sealed === null ? undefined : key.open(sealed, bodyAssociated(tenantId, row.inboxId)),
   }));
 }
-
-/** A condition on `i.inbox_id`, true where no ids are named. */
-export const inIds = (sql: AnySql, ids: readonly string[] | undefined) =>
-  ids === undefined
-    ? sql`true`
-    : sql`i.inbox_id IN (SELECT value::uuid FROM jsonb_array_elements_text(${JSON.stringify(ids)}::text::jsonb))`;

@@ -134,7 +134,7 @@ export { type ReleaseRule, releaseRules } from "./relations.js";
 export { type Review, type Reviewed, review } from "./review.js";
 export type { DependantsDecision } from "./review-dependants.js";
 export { type Sent, sent } from "./sent.js";
-export { signingStatusOf } from "./signing.js";
+export { readSigning, type SigningKey, type SigningRow, signingStatusOf } from "./signing.js";
 export {
   effectOf,
   endStatuses,

@@ -96,6 +96,8 @@ export interface TicketFilter {
   /** `open` when left out. */
   status?: "open" | "closed" | "all";
   kind?: string;
+  /** Only those about this operation, event, connection or endpoint. */
+  subjectId?: string;
   /** Ticket id after which to go on. */
   cursor?: string;
 }
@@ -108,14 +110,14 @@ export async function listTickets(
   filter: TicketFilter = {},
 ): Promise<Ticket[]> {
   const { sql } = ledger;
-  const { status = "open", kind = null, cursor = null } = filter;
+  const { status = "open", kind = null, subjectId = null, cursor = null } = filter;
   const closed = status === "closed";
   const key = closed ? sql`(resolved_at, ticket_id)` : sql`(due_at, ticket_id)`;
   const after = sql`(SELECT ${closed ? sql`resolved_at` : sql`due_at`}, ticket_id FROM ticket WHERE tenant_id = ${tenantId} AND ticket_id = ${cursor})`;
   return await sql<Ticket[]>`
     SELECT ${columns(sql)} FROM ticket
     WHERE tenant_id = ${tenantId} AND (${status} = 'all' OR (resolved_at IS NOT NULL) = ${closed})
-      AND (${kind}::text IS NULL OR kind = ${kind})
+      AND (${kind}::text IS NULL OR kind = ${kind}) AND (${subjectId}::text IS NULL OR subject_id = ${subjectId})
       ${cursor === null ? sql`` : sql`AND ${key} ${closed ? sql`<` : sql`>`} ${after}`}
     ORDER BY ${closed ? sql`resolved_at DESC, ticket_id DESC` : sql`due_at, ticket_id`} LIMIT ${limit}`;
 }

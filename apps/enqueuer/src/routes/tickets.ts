@@ -25,18 +25,10 @@ import { z } from "zod";
 import type { EnqueuerDeps } from "../deps.js";
 import { handOverPlanned } from "../hand-over-planned.js";
 import { notFound, ProblemError } from "../problem.js";
-import { toReference } from "../to-answer.js";
+import { toReference, toTicket } from "../to-answer.js";
 
 const secured = { tags: ["tickets"], security: [{ apiKey: [] }] };
 const byId = z.object({ id: z.uuid() });
-const iso = (instant: string | null): string | null => (instant === null ? null : toIso(instant));
-
-const toAnswer = (each: Ticket) => ({
-  ...each,
-  openedAt: toIso(each.openedAt),
-  dueAt: toIso(each.dueAt),
-  resolvedAt: iso(each.resolvedAt),
-});
 
 /** What somebody has been asked to look at, and what they decided. */
 export function ticketRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
@@ -64,7 +56,7 @@ export function ticketRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
         ...(cursor === undefined ? {} : { cursor }),
       });
       const page = tickets.slice(0, limit);
-      return { data: page.map(toAnswer), nextCursor: tickets.length > limit ? (page.at(-1)?.ticketId ?? null) : null };
+      return { data: page.map(toTicket), nextCursor: tickets.length > limit ? (page.at(-1)?.ticketId ?? null) : null };
     },
   });
   typed.route({
@@ -80,7 +72,7 @@ export function ticketRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       const { tenantId } = await deps.authenticate(request.headers.authorization, "operations:read");
       const found = await getTicket(deps.ledger, tenantId, request.params.id);
       if (found === undefined) throw notFound("ticket");
-      return { ...toAnswer(found), operation: await about(deps, tenantId, found) };
+      return { ...toTicket(found), operation: await about(deps, tenantId, found) };
     },
   });
   decisionRoutes(app, deps);
