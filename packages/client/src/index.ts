@@ -64,6 +64,7 @@ export {
   ticketResolveRequest,
 } from "./schema.js";
 export {
+  type BulkReplayRow,
   inboxBulkReplayAnswer,
   inboxBulkReplayRequest,
   inboxDetail,

@@ -138,19 +138,16 @@ export const inboxBulkReplayRequest = z.strictObject({
   dryRun: z.boolean().default(false),
   limit: z.int().min(1).max(10_000).default(1_000),
 });
+const bulkReplayRow = replayPreview.extend({
+  inboxId: z.string(),
+  /** Of a dry run what would happen; otherwise `replayed` (made due again), or `not-replayed` for a named event. */
+  outcome: z.union([replayOutcome, z.enum(["replayed", "not-replayed"])]),
+});
+export type BulkReplayRow = z.output<typeof bulkReplayRow>;
 export const inboxBulkReplayAnswer = z.object({
   dryRun: z.boolean(),
   /** The oldest first. */
-  rows: z.array(
-    z.object({
-      inboxId: z.string(),
-      /** Of a dry run what would happen; otherwise `replayed` (made due again), or `not-replayed` for a named event. */
-      outcome: z.union([replayOutcome, z.enum(["replayed", "not-replayed"])]),
-      reason: z.string().nullable(),
-      status: z.string().nullable(),
-      evidenceFor: z.string().nullable(),
-    }),
-  ),
+  rows: z.array(bulkReplayRow),
   /** Rows by outcome. */
   counts: z.record(z.string(), z.int()),
   /** The limit left some out: ask again once these are applied. */

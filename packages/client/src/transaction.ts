@@ -9,11 +9,14 @@ import {
 import { providerByName } from "@countersign/provider";
 import { type PlanningParts, type PlanRequest, preparePlan } from "./prepare-plan.js";
 
-export { type DryRun, type DryRunOptions, type DryRunRow, dryRunReplay, withReplayable } from "./dry-run-replay.js";
+export { describeEvent, type EventDescription } from "./describe-event.js";
+export { type DryRun, type DryRunOptions, type DryRunRow, dryRunReplay } from "./dry-run-replay.js";
 export { type Decidable, openDecisions } from "./open-decisions.js";
 export { chooseConnection, type PlanningParts, type PlanRequest, preparePlan, voidRequestOf } from "./prepare-plan.js";
 export { prepareReview, type ReviewRequest } from "./prepare-review.js";
 export { type NotReplayed, previewReplay, whyNotReplayed } from "./preview-replay.js";
+export { countOutcomes, type Replayed, replayMany } from "./replay-many.js";
+export { toInboxFilter } from "./to-inbox-filter.js";
 
 /** The usual parts over one ledger and the built-in adapters. */
 export function planningParts(ledger: Ledger): PlanningParts {
