@@ -4,8 +4,8 @@ import type { Environment } from "@countersign/runtime";
 export interface CliIo {
   out(text: string): void;
   err(text: string): void;
-  /** Everything on standard input. */
-  stdin(): Promise<string>;
+  /** Everything on standard input, cut off soon after `maxBytes`. */
+  stdin(maxBytes: number): Promise<Buffer>;
   readonly env: Environment;
 }
 
@@ -19,16 +19,14 @@ export function processIo(): CliIo {
   };
 }
 
-const maxStdinBytes = 64 * 1024;
-
-async function readStdin(): Promise<string> {
+async function readStdin(maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of process.stdin) {
     const bytes = Buffer.from(chunk);
     size += bytes.length;
-    if (size > maxStdinBytes) break;
+    if (size > maxBytes) break;
     chunks.push(bytes);
   }
-  return Buffer.concat(chunks).toString("utf8");
+  return Buffer.concat(chunks);
 }

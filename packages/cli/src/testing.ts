@@ -8,7 +8,7 @@ export interface TestCli {
   url: string;
   key: string;
   ledger: Ledger;
-  run(line: readonly string[], stdin?: string): Promise<Ran>;
+  run(line: readonly string[], stdin?: string | Buffer): Promise<Ran>;
   stop(): Promise<void>;
 }
 
@@ -39,13 +39,17 @@ export async function startTestCli(): Promise<TestCli> {
 }
 
 /** Runs a command line in this process. */
-export async function runLine(line: readonly string[], env: Record<string, string>, stdin = ""): Promise<Ran> {
+export async function runLine(
+  line: readonly string[],
+  env: Record<string, string>,
+  stdin: string | Buffer = "",
+): Promise<Ran> {
   const out: string[] = [];
   const err: string[] = [];
   const code = await runCli(line, {
     out: (text) => out.push(text),
     err: (text) => err.push(text),
-    stdin: async () => stdin,
+    stdin: async () => Buffer.from(stdin),
     env,
   });
   return ran(code, out.join("\n"), err.join("\n"));

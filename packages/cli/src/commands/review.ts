@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { z } from "zod";
 import { type CommandTools, define, type Result } from "../define.js";
 import { exitCodes, UsageError } from "../errors.js";
-import { actorOption, integerOption, operationOption, tenantOption } from "../options.js";
+import { actorOption, integerOption, operationOption, reasonOption, tenantOption } from "../options.js";
 import { withLedger } from "../with-ledger.js";
 import { consequence, referenceLine } from "./consequence.js";
 
@@ -18,7 +18,7 @@ const schema = z.object({
   foundByHand: z.boolean().default(false),
   dependants: z.enum(["release", "retire", "retry"], "must be release, retire or retry").optional(),
   who: actorOption,
-  why: z.string().trim().min(1, "must not be empty").max(500, "must be at most 500 characters"),
+  why: reasonOption,
   evidence: integerOption(0, 1_000_000).optional(),
 });
 type Options = z.output<typeof schema>;

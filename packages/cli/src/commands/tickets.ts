@@ -17,7 +17,7 @@ import type { Command } from "commander";
 import { z } from "zod";
 import { type CommandTools, define } from "../define.js";
 import { RefusedError, UsageError } from "../errors.js";
-import { actorOption, integerOption, tenantOption } from "../options.js";
+import { actorOption, integerOption, reasonOption, tenantOption } from "../options.js";
 import { table } from "../table.js";
 import { withLedger } from "../with-ledger.js";
 import { consequence, referenceLine } from "./consequence.js";
@@ -69,7 +69,6 @@ export function addTickets(program: Command, tools: CommandTools): void {
 }
 
 const ticketOption = z.uuid("must be the id of a ticket");
-const reason = z.string().trim().min(1, "must not be empty").max(500, "must be at most 500 characters");
 
 function addShow(tickets: Command, tools: CommandTools): void {
   define(tickets, tools, {
@@ -122,7 +121,7 @@ function addClose(tickets: Command, tools: CommandTools): void {
         .requiredOption("--tenant <id>", "whose ticket")
         .requiredOption("--who <id>", "opaque id of who closes it")
         .requiredOption("--resolution <text>", "what came of it"),
-    schema: z.object({ ticket: ticketOption, tenant: tenantOption, who: actorOption, resolution: reason }),
+    schema: z.object({ ticket: ticketOption, tenant: tenantOption, who: actorOption, resolution: reasonOption }),
     run: async ({ ticket: ticketId, tenant, who, resolution }, io) => {
       await withLedger(io, (ledger) => closeTicket(ledger, { tenantId: tenant, ticketId, who, resolution }));
       return { value: { ticketId, closed: true }, text: "Closed." };
@@ -152,7 +151,7 @@ function addDecide(tickets: Command, tools: CommandTools): void {
       keepNone: z.boolean().default(false),
       evidence: integerOption(0, 1_000_000),
       who: actorOption,
-      why: reason,
+      why: reasonOption,
     }),
     run: async ({ ticket: ticketId, tenant, keep, keepNone, evidence, who, why }, io) => {
       if ((keep === undefined) === !keepNone) throw new UsageError("give one of --keep and --keep-none; see --help");
