@@ -31,7 +31,7 @@ export async function replayMany(
     ledger,
     tenantId,
     filter,
-    [...new Set(filter.ids)].filter((id) => !done.has(id)),
+    [...new Set(filter.ids.map((id) => id.toLowerCase()))].filter((id) => !done.has(id)),
   );
   const isLeft = ({ reason }: BulkReplayRow): boolean => reason === "busy";
   return {
