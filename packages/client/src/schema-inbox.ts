@@ -24,7 +24,7 @@ const text = (max: number) =>
     .refine((value) => value.isWellFormed() && !value.includes("\0"), "holds a character that no event can hold");
 
 /** Whatever PostgreSQL takes as an instant: it has no year 0000, and no offset of 16 hours. */
-const instant = z.iso
+export const instant = z.iso
   .datetime({ offset: true })
   .regex(/^(?!0000)/, "must be of the year 0001 or later")
   .regex(/(?:Z|[+-](?:0\d|1[0-5]):\d\d)$/, "must have an offset of less than 16 hours");

@@ -59,9 +59,7 @@ export async function discardInbox(
     throw new PlanRefusedError(
       "event-is-settled",
       `only ${replayable.join(", ")} events are discarded; this one is ${event.status}`,
-      {
-        status: event.status,
-      },
+      { eventStatus: event.status },
     );
   });
 }
