@@ -275,6 +275,8 @@ describe("the dry run's word is what happens", () => {
       await replay.left(anyStory(pick, refs, known), pick(["QUARANTINED", "DEAD", "CONFLICT", "unread"] as const));
     const first = await comesTrue();
     expect(first).toHaveLength(100);
+    const kinds = ["applied", "nothing", "conflict", "waits", "quarantined", "asks-provider"];
+    expect(new Set(first.map(({ preview }) => preview.outcome))).toEqual(new Set(kinds));
     // Whatever is settled or on its way stays as it is; the rest is told the same again, and comes true again.
     const all = await replay.dryRun({ ids: first.map(({ event }) => event.inboxId) });
     for (const { event, preview } of all) {

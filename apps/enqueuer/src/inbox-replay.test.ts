@@ -194,6 +194,21 @@ describe("a replay of many", () => {
     expect(rest).toMatchObject({ counts: { replayed: 1, "not-replayed": 2 }, more: false });
   });
 
+  it("as a dry run takes up to the limit what would really be replayed, also beside events that are not a person's", async () => {
+    const type = ownType("mixed");
+    await bench.stored({ eventType: type });
+    const inboxId = await bench.quarantined({ eventType: type });
+    await bench.standing("APPLIED", { eventType: type });
+    for (const dryRun of [true, false]) {
+      const status = ["RECEIVED", "QUARANTINED", "APPLIED"] as const;
+      const { rows, more } = await bench.reviewer.replayEvents({ type, who, dryRun, limit: 1, status: [...status] });
+      expect([rows.map((row) => row.inboxId), more]).toEqual([[inboxId], false]);
+    }
+    expect(await bench.reviewer.replayEvents({ type, who, dryRun: true, status: ["APPLIED"] })).toMatchObject({
+      rows: [],
+    });
+  });
+
   it("of more than one page of bodies is told to its end", async () => {
     const type = ownType("pages");
     const ids: string[] = [];
@@ -213,9 +228,13 @@ describe("a replay of many", () => {
     const { id, ref } = await bench.request("SENT");
     const other = await bench.request("DECLINED");
     const event = (change: object) => bench.standing("DEAD", { eventType: type, ...change });
-    const said = (word: string, reference: string) =>
+    const said = (word: string, reference: string, metadata = {}) =>
       Buffer.from(
-        JSON.stringify({ id: newId(), type: `signing_request.${word}`, data: { signing_request_id: reference } }),
+        JSON.stringify({
+          id: newId(),
+          type: `signing_request.${word}`,
+          data: { signing_request_id: reference, metadata },
+        }),
       );
     const told: [string, string, string | null, string | null][] = [
       [await event({ providerRef: ref, body: said("viewed", ref) }), "applied", null, "VIEWED"],
@@ -239,7 +258,11 @@ describe("a replay of many", () => {
         null,
       ],
       [
-        await event({ providerRef: ref, operationId: other.id, body: said("sent", ref) }),
+        await event({
+          providerRef: ref,
+          operationId: other.id,
+          body: said("sent", ref, { operation_id: other.id, tenant: "acme" }),
+        }),
         "conflict",
         "reference-of-another-operation",
         null,

@@ -26,7 +26,7 @@ export interface DryRun {
 
 export interface DryRunOptions {
   tenantId: string;
-  /** Without a status and ids: whatever may be replayed. */
+  /** Without ids: of what matches only what may be replayed. */
   filter: InboxFilter;
   limit: number;
   provider(name: string): SignatureProvider | undefined;
@@ -65,7 +65,8 @@ export async function dryRunReplay(ledger: Ledger, options: DryRunOptions): Prom
 
 /** Of a whole inbox only what may be replayed is of interest; what somebody names is answered one by one. */
 export function withReplayable(filter: InboxFilter): InboxFilter {
-  return filter.status === undefined && filter.ids === undefined ? { ...filter, status: replayable } : filter;
+  if (filter.ids !== undefined) return filter;
+  return { ...filter, status: replayable.filter((each) => filter.status?.includes(each) ?? true) };
 }
 
 /** The requests of a dry run as the events so far would have left them. */
