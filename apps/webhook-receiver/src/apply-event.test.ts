@@ -290,7 +290,7 @@ describe("what can't be applied", () => {
     let pids: { pid: number }[] = [];
     while (pids.length === 0) {
       pids = await house.ledger.sql<{ pid: number }[]>`
-        SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%INSERT INTO contract_signing%'`;
+        SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%contract_signing%'`;
     }
     for (const { pid } of pids) await house.ledger.sql`SELECT pg_cancel_backend(${pid})`;
     expect(await applying).toEqual(["failed"]);

@@ -1,3 +1,4 @@
+import { applyOrdinary } from "./apply-ordinary.js";
 import type { Ledger, TransactionSql } from "./database.js";
 import { type InboxRow, lockInbox, nameRequest, waitForPoll } from "./inbox-settle.js";
 import { askAbout } from "./polls.js";
@@ -30,6 +31,11 @@ export interface EventToApply {
  * UPDATE of the signing row. Nothing is read, compared and written; zero rows mean look.
  */
 export async function applyEvent(ledger: Ledger, event: EventToApply): Promise<Application> {
+  const ordinary = await applyOrdinary(ledger, event);
+  return ordinary === undefined ? await applyAny(ledger, event) : { kind: ordinary };
+}
+
+async function applyAny(ledger: Ledger, event: EventToApply): Promise<Application> {
   const inbox: InboxRow = { tenantId: event.tenantId, inboxId: event.inboxId };
   const key: SigningKey = {
     tenantId: event.tenantId,
