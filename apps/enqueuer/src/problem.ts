@@ -27,7 +27,9 @@ export class ProblemError extends Error {
   }
 
   body(): Record<string, unknown> {
-    return { type: `/problems/${this.code}`, title: this.title, status: this.status, ...this.extra };
+    const own = { type: `/problems/${this.code}`, title: this.title, status: this.status };
+    // What a refusal adds never takes the place of what every problem has.
+    return { ...own, ...this.extra, ...own };
   }
 }
 

@@ -12,13 +12,14 @@ import {
   sqlState,
 } from "@countersign/ledger";
 import {
+  isHint,
+  ownOperation,
   type SignatureProvider,
   type SigningEvent,
   signingStatusOf,
   type WebhookContract,
 } from "@countersign/provider";
 import { backoffMs, type Logger, safeError } from "@countersign/runtime";
-import { isHint, ownOperation } from "./read-delivery.js";
 
 export interface ApplyParts {
   readonly ledger: Ledger;
@@ -103,6 +104,7 @@ function toApply(parts: ApplyParts, contract: WebhookContract, entry: InboxEntry
     eventType: event.type,
     eventWaitMs: parts.eventWaitMs,
     waitPassed: entry.waitUntilPassed,
+    unread: entry.unread,
   };
 }
 

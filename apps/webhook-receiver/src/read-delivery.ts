@@ -1,6 +1,12 @@
 import type { Delivery, Endpoint } from "@countersign/ledger";
-import type { SigningEvent, Uninterpretable, WebhookContract } from "@countersign/provider";
-import { operationId, sha256 } from "@countersign/runtime";
+import {
+  isHint,
+  ownOperation,
+  type SigningEvent,
+  type Uninterpretable,
+  type WebhookContract,
+} from "@countersign/provider";
+import { sha256 } from "@countersign/runtime";
 
 /** Header names in lower case, as Node gives them. */
 export type Headers = Record<string, string | string[] | undefined>;
@@ -42,10 +48,6 @@ export function readDelivery(
   };
 }
 
-/** Only what its sender has signed and named may be believed as it stands. */
-export const isHint = (contract: WebhookContract, weakId: boolean): boolean =>
-  weakId || !contract.scheme.authenticatesBody;
-
 /** An id in a signed header names the delivery: each event of an array gets its place in it. */
 function idOf(
   event: SigningEvent | Uninterpretable,
@@ -55,14 +57,4 @@ function idOf(
 ): string {
   if (event.eventId === undefined) return `derived:${sha256(body).toString("hex")}`;
   return index !== undefined && scheme.eventId === "signed-header" ? `${event.eventId}#${index}` : event.eventId;
-}
-
-/**
- * The operation that an event's metadata names, where it also names this tenant: every request of ours carries both, so
- * anything else is somebody else's request, or a copy of our metadata, and never evidence.
- */
-export function ownOperation(event: SigningEvent | Uninterpretable, tenantId: string): { operationId?: string } {
-  if (!("ref" in event) || event.tenantId !== tenantId) return {};
-  const id = operationId.safeParse(event.operationId);
-  return id.success ? { operationId: id.data } : {};
 }

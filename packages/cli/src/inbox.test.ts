@@ -122,6 +122,11 @@ describe("inbox replay", () => {
     ["no event's id", ["evt_1", "--who", "u-1"], "<events> must be the id of an event"],
     ["no such status", ["--status", "LOST", "--who", "u-1"], "--status must be one of RECEIVED"],
     ["no instant", ["--since", "yesterday", "--who", "u-1"], "--since must be how long ago"],
+    [
+      "no instant of PostgreSQL's",
+      ["--until", "2026-01-01T00:00:00+23:00", "--who", "u-1"],
+      "--until must be how long ago",
+    ],
   ])("refuses %s", async (_name, more, message) => {
     const before = await cli.ledger.sql`SELECT * FROM webhook_inbox ORDER BY inbox_id`;
     const ran = await cli.run(["inbox", "replay", "--tenant", "acme", ...more]);

@@ -1,3 +1,4 @@
+import { instant } from "@countersign/client";
 import { intentKey, operationId, tenantId } from "@countersign/runtime";
 import { z } from "zod";
 import { UsageError } from "./errors.js";
@@ -41,7 +42,7 @@ export const durationOption = z
 
 /** An instant, or how long ago it was, as ISO text. */
 export const instantOption = z
-  .union([z.iso.datetime({ offset: true }), z.string().regex(durationText)], {
+  .union([instant, z.string().regex(durationText)], {
     error: "must be how long ago (15m, 24h, 7d) or an instant (2026-01-31T08:00:00Z)",
   })
   .transform((text) => {

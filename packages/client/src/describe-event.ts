@@ -25,11 +25,12 @@ export async function describeEvent(
   provider: (name: string) => SignatureProvider | undefined,
   event: { tenantId: string; inboxId: string },
 ): Promise<EventDescription> {
-  const { tenantId, inboxId } = event;
-  const { rows } = await dryRunReplay(ledger, { tenantId, filter: { ids: [inboxId] }, limit: 1, provider });
+  const { tenantId } = event;
+  const { rows } = await dryRunReplay(ledger, { tenantId, filter: { ids: [event.inboxId] }, limit: 1, provider });
   const [row] = rows;
   if (row === undefined) throw new NotFoundError("event");
-  const { connectionId, providerRef } = row.event;
+  // Its id as the ledger writes it: tickets name it as text.
+  const { inboxId, connectionId, providerRef } = row.event;
   const [tickets, standing] = await Promise.all([
     listTickets(ledger, tenantId, 100, { status: "all", subjectId: inboxId }),
     providerRef === null ? undefined : readSigning(ledger.sql, { tenantId, connectionId, providerRef }),

@@ -1,12 +1,13 @@
 import {
   type InboxEvent,
   type InboxFilter,
+  isOwnSend,
   type Ledger,
   type ReplayCandidate,
-  readSigning,
+  type RequestStanding,
+  readStanding,
   replayable,
   replayCandidates,
-  type SigningRow,
 } from "@countersign/ledger";
 import type { SignatureProvider } from "@countersign/provider";
 import { effectOnRequest, meaningOf } from "./preview-replay.js";
@@ -25,7 +26,7 @@ export interface DryRun {
 
 export interface DryRunOptions {
   tenantId: string;
-  /** Without a status and ids: whatever may be replayed. */
+  /** Without ids: of what matches only what may be replayed. */
   filter: InboxFilter;
   limit: number;
   provider(name: string): SignatureProvider | undefined;
@@ -64,7 +65,8 @@ export async function dryRunReplay(ledger: Ledger, options: DryRunOptions): Prom
 
 /** Of a whole inbox only what may be replayed is of interest; what somebody names is answered one by one. */
 export function withReplayable(filter: InboxFilter): InboxFilter {
-  return filter.status === undefined && filter.ids === undefined ? { ...filter, status: replayable } : filter;
+  if (filter.ids !== undefined) return filter;
+  return { ...filter, status: replayable.filter((each) => filter.status?.includes(each) ?? true) };
 }
 
 /** The requests of a dry run as the events so far would have left them. */
@@ -72,7 +74,7 @@ class Walk {
   readonly #ledger: Ledger;
   readonly #tenantId: string;
   readonly #provider: DryRunOptions["provider"];
-  readonly #standings = new Map<string, SigningRow>();
+  readonly #standings = new Map<string, RequestStanding>();
 
   constructor(ledger: Ledger, tenantId: string, provider: DryRunOptions["provider"]) {
     this.#ledger = ledger;
@@ -82,24 +84,31 @@ class Walk {
 
   async step({ body, ...event }: ReplayCandidate): Promise<DryRunRow> {
     const candidate = { ...event, body };
-    const meaning = meaningOf(candidate, this.#provider(event.provider)?.webhooks[event.scheme]);
+    const contract = this.#provider(event.provider)?.webhooks[event.scheme];
+    const meaning = meaningOf(candidate, contract, this.#tenantId);
     if (meaning.kind === "decided") return { event, preview: meaning.preview };
     const key = JSON.stringify([event.connectionId, meaning.providerRef]);
     const standing = this.#standings.get(key) ?? (await this.#standingOf(candidate, meaning.providerRef));
-    const preview = effectOnRequest(candidate, meaning, standing);
-    this.#standings.set(
-      key,
-      preview.outcome === "applied" ? { ...standing, status: meaning.status ?? standing.status } : standing,
-    );
+    const { preview, after } = effectOnRequest(meaning, await this.#ours(candidate, meaning.operationId), standing);
+    this.#standings.set(key, after);
     return { event, preview };
   }
 
-  async #standingOf(candidate: ReplayCandidate, providerRef: string): Promise<SigningRow> {
-    if (candidate.providerRef === providerRef) {
-      return { operationId: candidate.boundTo, status: candidate.signingStatus };
-    }
-    // Nobody could read it when it was stored, so that the row names no request.
-    const key = { tenantId: this.#tenantId, connectionId: candidate.connectionId, providerRef };
-    return (await readSigning(this.#ledger.sql, key)) ?? { operationId: null, status: null };
+  /** The operation that the event is evidence for: a SEND of this tenant on its connection. */
+  async #ours(candidate: ReplayCandidate, operationId: string | undefined): Promise<string | null> {
+    if (operationId === undefined) return null;
+    const { connectionId } = candidate;
+    const known =
+      candidate.operationId === operationId
+        ? candidate.namesOurs
+        : // Nobody could read it when it was stored, so that the row names no operation.
+          await isOwnSend(this.#ledger.sql, { tenantId: this.#tenantId, connectionId, operationId });
+    return known ? operationId : null;
+  }
+
+  async #standingOf(candidate: ReplayCandidate, providerRef: string): Promise<RequestStanding> {
+    const { connectionId, boundTo, signingStatus, seenFor } = candidate;
+    if (candidate.providerRef === providerRef) return { operationId: boundTo, status: signingStatus, seenFor };
+    return await readStanding(this.#ledger.sql, { tenantId: this.#tenantId, connectionId, providerRef });
   }
 }

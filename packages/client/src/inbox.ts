@@ -46,7 +46,7 @@ export interface Inbox {
   replayEvents(request: BulkReplayRequest, options?: CallOptions): Promise<BulkReplayAnswer>;
   /**
    * Ends an event that nobody will apply; who and why stay. Throws `event-is-settled` where it is not a person's; a try
-   * whose answer was lost may come back as that, with the status DISCARDED.
+   * whose answer was lost may come back as that, with the `eventStatus` DISCARDED.
    */
   discardEvent(inboxId: string, decision: { who: string; why: string }, options?: CallOptions): Promise<void>;
 }

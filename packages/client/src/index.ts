@@ -75,6 +75,7 @@ export {
   inboxReplayAnswer,
   inboxReplayRequest,
   inboxStatus,
+  instant,
   type ReplayPreview,
   replayOutcome,
   replayPreview,

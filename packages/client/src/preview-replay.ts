@@ -1,11 +1,18 @@
-import { effectOf, type ReplayCandidate, replayable, type SigningRow, type SigningStatus } from "@countersign/ledger";
-import { type SigningEvent, signingStatusOf, type WebhookContract } from "@countersign/provider";
+import {
+  effectOf,
+  type ReplayCandidate,
+  type RequestStanding,
+  replayable,
+  type SigningStatus,
+} from "@countersign/ledger";
+import { isHint, ownOperation, type SigningEvent, signingStatusOf, type WebhookContract } from "@countersign/provider";
 import type { ReplayPreview } from "./schema-inbox.js";
 
 /** What a candidate says: nothing more to find out, or a story about a request. */
 export type Meaning =
   | { kind: "decided"; preview: ReplayPreview }
-  | { kind: "story"; providerRef: string; status: SigningStatus | undefined };
+  /** `operationId`: what its metadata names for this tenant, whether there is such an operation or not. */
+  | { kind: "story"; providerRef: string; status: SigningStatus | undefined; operationId?: string };
 
 const due: readonly string[] = ["RECEIVED", "WAITING"];
 const open: readonly string[] = replayable;
@@ -33,7 +40,11 @@ export function whyNotReplayed(event: { status: string; hasBody: boolean }): Not
 export type NotReplayed = "already-due" | "event-is-settled" | "body-erased";
 
 /** What the stored bytes say today, which may be more than they said when they came in. `contract`: of its endpoint's scheme. Pure. */
-export function meaningOf(candidate: ReplayCandidate, contract: WebhookContract | undefined): Meaning {
+export function meaningOf(
+  candidate: ReplayCandidate,
+  contract: WebhookContract | undefined,
+  tenantId: string,
+): Meaning {
   const refusal = whyNotReplayed({ status: candidate.status, hasBody: candidate.body !== undefined });
   if (refusal !== undefined || candidate.body === undefined) return decided("nothing", refusal ?? "body-erased");
   if (contract === undefined) return decided("fails", "scheme-unknown");
@@ -46,53 +57,60 @@ export function meaningOf(candidate: ReplayCandidate, contract: WebhookContract 
     kind: "story",
     providerRef: event.ref,
     status: event.status === undefined ? undefined : signingStatusOf[event.status],
+    ...ownOperation(event, tenantId),
   };
 }
 
 /** Nothing is applied on the word of such an event alone. */
-function whyOnlyAHint(
-  candidate: ReplayCandidate,
-  { scheme }: WebhookContract,
-  event: SigningEvent,
-): string | undefined {
-  if (!scheme.authenticatesBody) return "body-not-authenticated";
-  if (candidate.weakId || event.weakId === true) return "id-derived";
-  return candidate.hint ? "stored-as-hint" : undefined;
+function whyOnlyAHint(candidate: ReplayCandidate, contract: WebhookContract, event: SigningEvent): string | undefined {
+  if (!candidate.hint && !isHint(contract, event.weakId === true)) return undefined;
+  if (!contract.scheme.authenticatesBody) return "body-not-authenticated";
+  return candidate.weakId || event.weakId === true ? "id-derived" : "stored-as-hint";
 }
 
-/** What a story does to a request that stands as `standing` says; the same words as the applier leaves on the row. Pure. */
-export function effectOnRequest(
-  candidate: ReplayCandidate,
-  story: { status: SigningStatus | undefined },
-  standing: SigningRow,
-): ReplayPreview {
-  const named = candidate.namesOurs ? candidate.operationId : null;
-  if (standing.operationId === null) return preview("waits", { reason: "unbound-reference", evidenceFor: named });
-  if (named !== null && named !== standing.operationId) {
-    return preview("conflict", { reason: "reference-of-another-operation" });
-  }
-  const { status } = story;
-  if (status === undefined) return preview("nothing", { reason: "no-meaning-for-status" });
-  const current = standing.status;
-  if (current === null) return preview("nothing", { reason: "already-unbound" });
-  const effect = effectOf(current, status);
-  if (effect === "applied") return preview("applied", { status });
-  const reason =
-    effect === "conflict"
-      ? `${status.toLowerCase()}-after-${current.toLowerCase()}`
-      : `already-${current.toLowerCase()}`;
-  return preview(effect === "conflict" ? "conflict" : "nothing", { reason });
+/** What a story does to its request. */
+export interface Effect {
+  preview: ReplayPreview;
+  /** How the request stands afterwards. */
+  after: RequestStanding;
 }
 
 /**
- * What a replay of this event would do now. Exact for as long as nobody else tells of its request; an event whose request
- * was not known when it was stored has to be given that request's standing. Pure.
+ * What a story does to a request that stands as `standing` says; the same words as the applier leaves on the row. `named`:
+ * the operation of ours that its metadata names. Pure.
  */
-export function previewReplay(
-  candidate: ReplayCandidate,
-  contract: WebhookContract | undefined,
-  standing: SigningRow = { operationId: candidate.boundTo, status: candidate.signingStatus },
-): ReplayPreview {
-  const meaning = meaningOf(candidate, contract);
-  return meaning.kind === "decided" ? meaning.preview : effectOnRequest(candidate, meaning, standing);
+export function effectOnRequest(
+  { status }: { status: SigningStatus | undefined },
+  named: string | null,
+  standing: RequestStanding,
+): Effect {
+  const owner = standing.operationId ?? standing.seenFor;
+  if (named !== null && owner !== null && named !== owner) {
+    return { preview: preview("conflict", { reason: "reference-of-another-operation" }), after: standing };
+  }
+  if (standing.operationId !== null) return tellBound(status, standing, null);
+  if (named === null || standing.seenFor !== null) return { preview: waits(named), after: standing };
+  // Evidence comes first: a draft is bound by it, anything else waits until its operation takes the reference.
+  const seen = { ...standing, seenFor: named };
+  if (status !== "STAGED" && status !== "DISCARDED") return { preview: waits(named), after: seen };
+  return tellBound(status, { ...seen, operationId: named, status: standing.status ?? "STAGED" }, named);
+}
+
+const waits = (evidenceFor: string | null): ReplayPreview =>
+  preview("waits", { reason: "unbound-reference", evidenceFor });
+
+function tellBound(status: SigningStatus | undefined, standing: RequestStanding, evidenceFor: string | null): Effect {
+  const { status: current } = standing;
+  if (status === undefined || current === null) {
+    const reason = status === undefined ? "no-meaning-for-status" : "already-unbound";
+    return { preview: preview("nothing", { reason, evidenceFor }), after: standing };
+  }
+  const effect = effectOf(current, status);
+  if (effect === "applied")
+    return { preview: preview("applied", { status, evidenceFor }), after: { ...standing, status } };
+  const told =
+    effect === "conflict"
+      ? preview("conflict", { reason: `${status.toLowerCase()}-after-${current.toLowerCase()}`, evidenceFor })
+      : preview("nothing", { reason: `already-${current.toLowerCase()}`, evidenceFor });
+  return { preview: told, after: standing };
 }

@@ -1,4 +1,4 @@
-import { type InboxFilter, type Ledger, listInbox, replayable, replayInbox } from "@countersign/ledger";
+import { type InboxFilter, type Ledger, listInbox, replayInbox } from "@countersign/ledger";
 import { withReplayable } from "./dry-run-replay.js";
 import { whyNotReplayed } from "./preview-replay.js";
 import type { BulkReplayRow } from "./schema-inbox.js";
@@ -31,7 +31,7 @@ export async function replayMany(
     ledger,
     tenantId,
     filter,
-    [...new Set(filter.ids)].filter((id) => !done.has(id)),
+    [...new Set(filter.ids.map((id) => id.toLowerCase()))].filter((id) => !done.has(id)),
   );
   const isLeft = ({ reason }: BulkReplayRow): boolean => reason === "busy";
   return {
@@ -61,8 +61,7 @@ async function notReplayed(
 }
 
 async function someLeft(ledger: Ledger, tenantId: string, filter: InboxFilter): Promise<boolean> {
-  const status = (filter.status ?? replayable).filter((each) => replayable.includes(each));
-  return (await listInbox(ledger, tenantId, { ...withReplayable(filter), status }, { limit: 1 })).length > 0;
+  return (await listInbox(ledger, tenantId, withReplayable(filter), { limit: 1 })).length > 0;
 }
 
 /** Rows by outcome. */

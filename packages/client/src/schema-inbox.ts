@@ -23,6 +23,12 @@ const text = (max: number) =>
     .max(max)
     .refine((value) => value.isWellFormed() && !value.includes("\0"), "holds a character that no event can hold");
 
+/** Whatever PostgreSQL takes as an instant: it has no year 0000, and no offset of 16 hours. */
+export const instant = z.iso
+  .datetime({ offset: true })
+  .regex(/^(?!0000)/, "must be of the year 0001 or later")
+  .regex(/(?:Z|[+-](?:0\d|1[0-5]):\d\d)$/, "must have an offset of less than 16 hours");
+
 const filter = {
   connection: connectionName.optional(),
   endpoint: z
@@ -35,9 +41,9 @@ const filter = {
   /** The provider's reference of the request that it speaks of. */
   reference: text(255).optional(),
   /** Received at or after. */
-  since: z.iso.datetime({ offset: true }).optional(),
+  since: instant.optional(),
   /** Received before. */
-  until: z.iso.datetime({ offset: true }).optional(),
+  until: instant.optional(),
 };
 
 /** Query of `GET /v1/inbox`. */

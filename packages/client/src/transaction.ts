@@ -14,7 +14,7 @@ export { type DryRun, type DryRunOptions, type DryRunRow, dryRunReplay } from ".
 export { type Decidable, openDecisions } from "./open-decisions.js";
 export { chooseConnection, type PlanningParts, type PlanRequest, preparePlan, voidRequestOf } from "./prepare-plan.js";
 export { prepareReview, type ReviewRequest } from "./prepare-review.js";
-export { type NotReplayed, previewReplay, whyNotReplayed } from "./preview-replay.js";
+export { type NotReplayed, whyNotReplayed } from "./preview-replay.js";
 export { countOutcomes, type Replayed, replayMany } from "./replay-many.js";
 export { toInboxFilter } from "./to-inbox-filter.js";
 

@@ -1,9 +1,9 @@
 import { applyOrdinary } from "./apply-ordinary.js";
-import type { Ledger } from "./database.js";
-import { type InboxRow, lockInbox, waitForPoll } from "./inbox-settle.js";
+import type { Ledger, TransactionSql } from "./database.js";
+import { type InboxRow, lockInbox, nameRequest, waitForPoll } from "./inbox-settle.js";
 import { askAbout } from "./polls.js";
 import { recordShown } from "./shown-by.js";
-import { lockSigning, type SigningKey } from "./signing.js";
+import { lockSigning, readSigning, type SigningKey } from "./signing.js";
 import type { SigningStatus } from "./signing-table.js";
 import { type Application, conflict, leaveUnbound, tell } from "./tell-event.js";
 
@@ -22,6 +22,8 @@ export interface EventToApply {
   /** How long an unmapped reference is waited for, ms, and whether that has passed. */
   eventWaitMs: number;
   waitPassed: boolean;
+  /** Its row names no request: nobody could read it when it came in. */
+  unread?: boolean;
 }
 
 /**
@@ -42,14 +44,14 @@ async function applyAny(ledger: Ledger, event: EventToApply): Promise<Applicatio
   };
   return await ledger.sql.begin(async (sql): Promise<Application> => {
     if (event.hint) {
-      if (!(await lockInbox(sql, inbox))) return { kind: "gone" };
+      if (!(await take(sql, inbox, event))) return { kind: "gone" };
       await askAbout(sql, inbox);
       await waitForPoll(sql, inbox, event.eventWaitMs);
       return { kind: "asking" };
     }
     // First the request, then the event, as binding does: neither waits for the other's second lock.
     const row = await lockSigning(sql, key);
-    if (!(await lockInbox(sql, inbox))) return { kind: "gone" };
+    if (!(await take(sql, inbox, event))) return { kind: "gone" };
     const evidence = await recordShown(
       sql,
       {
@@ -64,7 +66,17 @@ async function applyAny(ledger: Ledger, event: EventToApply): Promise<Applicatio
     );
     if (evidence === "refused") return await conflict(sql, inbox, "reference-of-another-operation");
     const withEvidence = evidence === undefined ? {} : { evidenceFor: evidence };
-    if (row.operationId === null) return { ...(await leaveUnbound(sql, inbox, event)), ...withEvidence };
+    // A draft is bound by the evidence itself: what has just bound it need not wait for its reference.
+    const bound = evidence === undefined ? row : await readSigning(sql, key);
+    if (bound === undefined || bound.operationId === null)
+      return { ...(await leaveUnbound(sql, inbox, event)), ...withEvidence };
     return { ...(await tell(sql, inbox, key, event.status)), ...withEvidence };
   });
+}
+
+/** Locks the event, see `lockInbox`. */
+async function take(sql: TransactionSql, inbox: InboxRow, event: EventToApply): Promise<boolean> {
+  if (!(await lockInbox(sql, inbox))) return false;
+  if (event.unread === true) await nameRequest(sql, inbox, event);
+  return true;
 }

@@ -42,7 +42,8 @@ const ends: readonly SigningStatus[] = endStatuses;
  */
 export async function applyOrdinary(ledger: Ledger, event: EventToApply): Promise<"applied" | "no-op" | undefined> {
   const { status } = event;
-  if (event.hint || status === undefined) return undefined;
+  // What its row does not name yet is written there first.
+  if (event.hint || status === undefined || event.unread === true) return undefined;
   const harmless = signingStatuses.filter((current) => effectOf(current, status) !== "conflict");
   const [row] = await run<{ status: "APPLIED" | "NO_OP" }>(ledger.sql, statement, [
     event.tenantId,

@@ -44,13 +44,14 @@ export async function discardInbox(
   const { tenantId, inboxId, who, why } = discard;
   checkReason(who, why);
   await ledger.sql.begin(async (sql) => {
-    const done = await sql`
+    const [discarded] = await sql<{ subject: string }[]>`
       UPDATE webhook_inbox SET status = 'DISCARDED', due_at = NULL, discarded_by = ${who}, discard_reason = ${why}
-      WHERE tenant_id = ${tenantId} AND inbox_id = ${inboxId} AND status IN ('QUARANTINED','DEAD','CONFLICT')`;
-    if (done.count === 1) {
+      WHERE tenant_id = ${tenantId} AND inbox_id = ${inboxId} AND status IN ('QUARANTINED','DEAD','CONFLICT')
+      RETURNING inbox_id::text AS subject`;
+    if (discarded !== undefined) {
       await sql`
         UPDATE ticket SET resolved_at = now(), resolved_by = ${`person:${who}`}, resolution = ${`event discarded: ${why}`}
-        WHERE tenant_id = ${tenantId} AND subject_kind = 'inbox' AND subject_id = ${inboxId} AND resolved_at IS NULL`;
+        WHERE tenant_id = ${tenantId} AND subject_kind = 'inbox' AND subject_id = ${discarded.subject} AND resolved_at IS NULL`;
       return;
     }
     const event = await getInboxEvent(ledger, tenantId, inboxId);
@@ -58,9 +59,7 @@ export async function discardInbox(
     throw new PlanRefusedError(
       "event-is-settled",
       `only ${replayable.join(", ")} events are discarded; this one is ${event.status}`,
-      {
-        status: event.status,
-      },
+      { eventStatus: event.status },
     );
   });
 }

@@ -129,6 +129,8 @@ export interface ReplayCandidate extends InboxEvent {
   bound: boolean;
   /** Which operation that request is; null where it is unknown or not bound. */
   boundTo: string | null;
+  /** The operation that its reference was seen for, also while nothing is bound to it. */
+  seenFor: string | null;
   /** `operationId` is a SEND of this tenant on this connection: the event is evidence for it. */
   namesOurs: boolean;
 }
@@ -144,13 +146,14 @@ export async function replayCandidates(
   const key = await ledger.tenantKey(tenantId);
   const rows = await sql<(Omit<ReplayCandidate, "body"> & { sealed: Buffer | null })[]>`
     SELECT ${columns(sql)}, c.provider, e.scheme, b.bytes AS sealed, s.status AS "signingStatus", s.operation_id IS NOT NULL AS bound,
-      s.operation_id AS "boundTo", EXISTS (SELECT 1 FROM signing_operation o WHERE o.tenant_id = i.tenant_id AND o.operation_id = i.operation_id
+      s.operation_id AS "boundTo", r.operation_id AS "seenFor", EXISTS (SELECT 1 FROM signing_operation o WHERE o.tenant_id = i.tenant_id AND o.operation_id = i.operation_id
         AND o.connection_id = i.connection_id AND o.action = 'SEND') AS "namesOurs"
     FROM webhook_inbox i
     JOIN provider_connection c ON c.tenant_id = i.tenant_id AND c.connection_id = i.connection_id
     JOIN webhook_endpoint e ON e.endpoint_id = i.endpoint_id
     LEFT JOIN webhook_body b ON b.tenant_id = i.tenant_id AND b.inbox_id = i.inbox_id AND b.received_at = i.received_at
     LEFT JOIN contract_signing s ON s.tenant_id = i.tenant_id AND s.connection_id = i.connection_id AND s.provider_ref = i.provider_ref
+    LEFT JOIN operation_reference r ON r.tenant_id = i.tenant_id AND r.connection_id = i.connection_id AND r.provider_ref = i.provider_ref
     WHERE ${inboxWhere(sql, tenantId, filter)}
       AND ${page.after === undefined ? sql`true` : sql`i.inbox_id > ${page.after}::uuid`}
     ORDER BY i.inbox_id LIMIT ${page.limit}`;

@@ -15,6 +15,20 @@ export async function lockInbox(sql: AnySql, row: InboxRow): Promise<boolean> {
   return rows.length === 1;
 }
 
+/**
+ * What an event names, where nobody could read it when it came in: like all others it is found by its reference, when that
+ * is bound or asked about.
+ */
+export async function nameRequest(
+  sql: AnySql,
+  row: InboxRow,
+  named: { eventType: string; providerRef: string; operationId?: string },
+): Promise<void> {
+  await sql`
+    UPDATE webhook_inbox SET event_type = ${named.eventType}, provider_ref = ${named.providerRef}, operation_id = ${named.operationId ?? null}
+    WHERE tenant_id = ${row.tenantId} AND inbox_id = ${row.inboxId} AND provider_ref IS NULL AND status IN ('RECEIVED','WAITING')`;
+}
+
 const settleStatement = `WITH u AS (
     UPDATE webhook_inbox SET status = $3, outcome = $4, due_at = NULL, wait_until = NULL,
       applied_at = CASE WHEN $3 = 'QUARANTINED' THEN NULL ELSE now() END

@@ -146,6 +146,8 @@ export interface InboxEntry {
   weakId: boolean;
   hint: boolean;
   waitUntilPassed: boolean;
+  /** It names no request yet: nobody could read it when it came in. */
+  unread: boolean;
   body: Buffer;
 }
 
@@ -158,6 +160,7 @@ export async function openInboxEntry(
   const [row] = await ledger.sql<(Omit<InboxEntry, "body"> & { sealed: Buffer })[]>`
     SELECT i.tenant_id AS "tenantId", i.inbox_id AS "inboxId", i.connection_id AS "connectionId", i.endpoint_id AS "endpointId",
       c.provider, e.scheme, i.provider_event_id AS "providerEventId", i.status, i.failures, i.weak_id AS "weakId", i.hint, COALESCE(i.wait_until <= now(), false) AS "waitUntilPassed",
+      i.provider_ref IS NULL AS unread,
       b.bytes AS sealed
     FROM webhook_inbox i
     JOIN webhook_body b USING (tenant_id, inbox_id, received_at)

@@ -131,6 +131,7 @@ export {
   toIso,
 } from "./read.js";
 export { type ReleaseRule, releaseRules } from "./relations.js";
+export { isOwnSend, type RequestStanding, readStanding } from "./request-standing.js";
 export { type Review, type Reviewed, review } from "./review.js";
 export type { DependantsDecision } from "./review-dependants.js";
 export { type Sent, sent } from "./sent.js";

@@ -1,7 +1,7 @@
 import { type AnySql, type Ledger, run, type TransactionSql } from "./database.js";
 import { type InboxRow, lockInbox, quarantineInbox } from "./inbox-settle.js";
 import { recordShown } from "./shown-by.js";
-import { lockSigning, moveSigning, type SigningKey } from "./signing.js";
+import { lockSigning, moveSigning, readSigning, type SigningKey } from "./signing.js";
 import { openStatuses, type SigningStatus } from "./signing-table.js";
 import { leaveUnbound, tell } from "./tell-event.js";
 import { openTicket } from "./tickets.js";
@@ -153,7 +153,10 @@ async function applyToHint(
   if (!(await lockInbox(sql, inbox))) return { kind: "gone" };
   const evidence = await recordShown(sql, shownBy(key, polled), row);
   const withEvidence = evidence === undefined || evidence === "refused" ? {} : { evidenceFor: evidence };
-  if (row.operationId === null) return { ...(await leaveUnbound(sql, inbox, wait)), ...withEvidence };
+  // A draft is bound by the evidence itself.
+  const bound = evidence === undefined ? row : await readSigning(sql, key);
+  if (bound === undefined || bound.operationId === null)
+    return { ...(await leaveUnbound(sql, inbox, wait)), ...withEvidence };
   return { ...(await tell(sql, inbox, key, polled.status)), ...withEvidence };
 }
 

@@ -22,6 +22,7 @@ export { meansSent, signingStatusOf } from "./signing-status.js";
 export { type JsonObject, parseStrictObject } from "./strict-json.js";
 export { TwoStepProvider } from "./two-step/two-step.js";
 export { MAX_EVENTS, splitEvents, TooManyEventsError } from "./webhooks/batch.js";
+export { isHint, ownOperation } from "./webhooks/belief.js";
 export { type Diagnosis, type DiagnosisSecrets, diagnoseDelivery } from "./webhooks/diagnose.js";
 export { webhookContracts, webhookScheme, webhookSchemes } from "./webhooks/registry.js";
 export type { EventFormat, ProofFault, ReadEvent, WebhookScheme } from "./webhooks/scheme.js";
