@@ -3,7 +3,7 @@ import { type InboxRow, lockInbox, quarantineInbox } from "./inbox-settle.js";
 import { recordShown } from "./shown-by.js";
 import { lockSigning, moveSigning, readSigning, type SigningKey } from "./signing.js";
 import { openStatuses, type SigningStatus } from "./signing-table.js";
-import { leaveUnbound, tell } from "./tell-event.js";
+import { conflict, leaveUnbound, tell } from "./tell-event.js";
 import { openTicket } from "./tickets.js";
 import { finishWork, type WorkItem } from "./work.js";
 
@@ -152,7 +152,8 @@ async function applyToHint(
   const row = await lockSigning(sql, key);
   if (!(await lockInbox(sql, inbox))) return { kind: "gone" };
   const evidence = await recordShown(sql, shownBy(key, polled), row);
-  const withEvidence = evidence === undefined || evidence === "refused" ? {} : { evidenceFor: evidence };
+  if (evidence === "refused") return await conflict(sql, inbox, "reference-of-another-operation");
+  const withEvidence = evidence === undefined ? {} : { evidenceFor: evidence };
   // A draft is bound by the evidence itself.
   const bound = evidence === undefined ? row : await readSigning(sql, key);
   if (bound === undefined || bound.operationId === null)
@@ -178,7 +179,11 @@ async function applyToRequest(sql: TransactionSql, { key }: PollSubject, polled:
     return { kind: "conflict" };
   }
   const evidence = await recordShown(sql, shownBy(key, polled), row);
-  const withEvidence = evidence === undefined || evidence === "refused" ? {} : { evidenceFor: evidence };
+  if (evidence === "refused") {
+    await ticketAbout(sql, key, subject, "reference-of-another-operation");
+    return { kind: "conflict" };
+  }
+  const withEvidence = evidence === undefined ? {} : { evidenceFor: evidence };
   const moved = await moveSigning(sql, key, polled.status);
   if (moved.kind === "conflict") await ticketAbout(sql, key, subject, moved.outcome);
   if (moved.kind === "applied") await suspectEndpoints(sql, key);
