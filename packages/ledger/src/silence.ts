@@ -73,8 +73,8 @@ export async function reportSilence(sql: AnySql, silence: Silence): Promise<bool
 export const ingressKind = "webhook-ingress";
 
 /**
- * Called once by an ingress that begins to listen: where no ingress has lived for `gapMs`, every endpoint's open requests
- * are asked about and each endpoint gets its ticket (the sender may have turned it off meanwhile). Returns the gap in ms;
+ * Called once by an ingress that begins to listen: where no ingress has lived for `gapMs`, the open requests of every endpoint
+ * that stood unheard for as long are asked about, and each gets its ticket (the sender may have turned it off meanwhile). Returns the gap in ms;
  * undefined where there was none, or none has ever lived.
  */
 export async function noteIngressGap(ledger: Ledger, gapMs: number): Promise<number | undefined> {
@@ -85,7 +85,7 @@ export async function noteIngressGap(ledger: Ledger, gapMs: number): Promise<num
     if (gap === undefined || gap < gapMs) return undefined;
     const endpoints = await sql<Omit<Silence, "reason">[]>`
       SELECT tenant_id AS "tenantId", connection_id AS "connectionId", endpoint_id AS "endpointId" FROM webhook_endpoint
-      WHERE disabled_at IS NULL AND created_at < now() - make_interval(secs => ${gap}::float8 / 1000)`;
+      WHERE disabled_at IS NULL AND created_at < now() - make_interval(secs => ${gapMs}::float8 / 1000)`;
     for (const endpoint of endpoints) {
       await reportSilence(sql, {
         ...endpoint,
