@@ -5,7 +5,7 @@ import { FleetError } from "../errors.js";
 /** What a PostgreSQL has done since it was started. */
 export interface Costs {
   readonly commits: number;
-  /** BEGIN and COMMIT included; those that carry the bench's own mark left out. */
+  /** BEGIN and COMMIT apart (a prepared COMMIT is counted once only), as well as what carries the bench's own mark. */
   readonly statements: number;
   readonly walBytes: number;
 }
@@ -28,7 +28,8 @@ export async function readCosts(ledger: Ledger): Promise<Costs> {
   await delay(flushMs);
   const [row] = await ledger.sql<Costs[]>`
     SELECT /* bench */ (SELECT xact_commit FROM pg_stat_database WHERE datname = current_database())::float8 AS commits,
-      (SELECT COALESCE(sum(calls), 0) FROM pg_stat_statements WHERE position('/* bench */' IN query) = 0)::float8 AS statements,
+      (SELECT COALESCE(sum(calls), 0) FROM pg_stat_statements
+        WHERE position('/* bench */' IN query) = 0 AND query !~* '^(begin|commit|rollback)')::float8 AS statements,
       (pg_current_wal_lsn() - '0/0'::pg_lsn)::float8 AS "walBytes"`;
   return row ?? { commits: 0, statements: 0, walBytes: 0 };
 }

@@ -18,7 +18,7 @@ export function webhookReport(bench: WebhookBench): string {
   const lines = [
     `${cores} cores shared by sender, ingress, ${stack}, and queues (${queues === "redis" ? "Redis" : "PostgreSQL"}).`,
     ingressTable(bench),
-    `Applied: ${whole(applier.perSecond)} events/s by one process, of ${applier.events} stored; ${two(applier.commitsPerEvent)} commits, ${two(applier.statementsPerEvent)} statements, ${whole(applier.walBytesPerEvent)} bytes of WAL each.`,
+    `Applied: ${whole(applier.perSecond)} events/s by one process, of ${applier.events} stored; ${two(applier.commitsPerEvent)} commits, ${two(applier.statementsPerEvent)} statements besides BEGIN and COMMIT, ${whole(applier.walBytesPerEvent)} bytes of WAL each.`,
   ];
   if (queues === "postgres") lines.push("No Redis is to be had here: not compared with BullMQ's add.");
   return lines.join("\n");
