@@ -6,7 +6,7 @@ import { Child } from "../child.js";
 import { FleetError, ProcessNotReadyError } from "../errors.js";
 import { Fleet } from "../fleet.js";
 import { makeEvents, quantile, Sender } from "./deliveries.js";
-import { type CostsPerEvent, costsPerEvent, readCosts, readCostsAfresh, refreshStatistics } from "./postgres-costs.js";
+import { type CostsPerEvent, costsPerEvent, readCosts, readCostsAfresh } from "./postgres-costs.js";
 import { eventsOfBoundRequests, type WebhookScene } from "./webhook-scene.js";
 
 /** What takes the deliveries: our ingress, or one of the ways in which others do it. */
@@ -65,7 +65,6 @@ export async function measureIngress(
   const ingress = await start(scene, what);
   const sender = new Sender({ ...ingress, secret }, load.sideBySide);
   const warm = await sender.deliver(events.slice(load.events));
-  await refreshStatistics(ledger);
   const measured = await sender.deliver(events.slice(0, load.events));
   await sender.close();
   await ingress.stop();

@@ -43,12 +43,9 @@ export async function readCostsAfresh(ledger: Ledger): Promise<Costs> {
   return await readCosts(ledger);
 }
 
-/**
- * Statistics as autovacuum would have made them a minute later: on tables that were empty a moment ago, plans are guesses.
- * One commit.
- */
+/** Statistics as autovacuum would have made them a minute later: on tables without, plans are guesses. */
 export async function refreshStatistics(ledger: Ledger): Promise<void> {
-  await ledger.sql.begin((sql) => sql.unsafe("ANALYZE /* bench */"));
+  await ledger.sql.unsafe("ANALYZE /* bench */");
 }
 
 /** The difference of two readings by event. */
