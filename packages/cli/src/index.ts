@@ -13,6 +13,7 @@ export { type ProviderByName, planSend, planVoid, type SendRequest, type VoidTar
 export { runCli } from "./program.js";
 export { sandboxPdf } from "./sandbox-pdf.js";
 export { parseSigners, type SignerInput } from "./signer-option.js";
+export { table } from "./table.js";
 export {
   defaultSandboxSigner,
   type VerifyOptions,

@@ -4,13 +4,16 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { forgetFolder, type PostgresServer, startPostgres, watchFolder } from "@countersign/devstack";
+import { forgetFolder, watchFolder } from "@countersign/devstack";
 import { Ledger, migrate } from "@countersign/ledger";
 import { providerByName, providers } from "@countersign/provider";
 import { migrateQueues, openQueues } from "@countersign/queue";
 import { createLogger } from "@countersign/runtime";
 import { Command, InvalidArgumentError } from "commander";
+import { startCountedPostgres } from "./bench/counted-postgres.js";
 import { type Bench, type Measured, measureBaseline, measureFleet } from "./bench/measure.js";
+import { webhookReport } from "./bench/webhook-report.js";
+import { benchWebhooks } from "./bench/webhooks.js";
 import { stackEnvironment } from "./child-env.js";
 import { Cleanup } from "./cleanup.js";
 import { readContracts } from "./contracts.js";
@@ -33,6 +36,8 @@ const count =
 interface Flags {
   operations: number;
   concurrency: number;
+  webhooks: boolean;
+  events: number;
   json: boolean;
 }
 
@@ -40,10 +45,19 @@ const flags = new Command()
   .name("npm run bench --")
   .description(
     "How many SENDs one submit-worker process makes a second, without faults, and how that compares with a plain BullMQ\n" +
-      "worker (one POST, one UPDATE). Real PostgreSQL with fsync on, everything on this machine.",
+      "worker (one POST, one UPDATE). Real PostgreSQL with fsync on, everything on this machine.\n\n" +
+      "With --webhooks: how many signed events one ingress process acknowledges a second and one applier applies, and how\n" +
+      "that compares with BullMQ's add and with a transaction per request, on a PostgreSQL and a Redis of its own.",
   )
   .option("--operations <n>", "SENDs per measurement", count(100_000), 3_000)
   .option("--concurrency <n>", "calls side by side", count(500), 50)
+  .option("--webhooks", "measure webhooks in instead of SENDs", false)
+  .option(
+    "--events <n>",
+    "with --webhooks: events per measurement; a fifth as many one at a time",
+    count(100_000),
+    5_000,
+  )
   .option("--json", "print the measurements as one line of JSON, last on standard output", false)
   .parse()
   .opts<Flags>();
@@ -51,14 +65,6 @@ const flags = new Command()
 const cleanup = new Cleanup();
 stopSignal(() => process.exit(130));
 const say = (text: string): void => void (flags.json ? process.stderr : process.stdout).write(`${text}\n`);
-
-/** Counts statements by text: needs a library loaded at the server's start. */
-async function countStatements(server: PostgresServer): Promise<void> {
-  const ledger = new Ledger({ databaseUrl: server.url, encryptionKey: randomBytes(32), maxConnections: 1 });
-  await ledger.sql.unsafe("ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'");
-  await ledger.close();
-  await server.restart();
-}
 
 async function prepare(): Promise<Bench> {
   const provider = providerByName("wesign");
@@ -70,9 +76,8 @@ async function prepare(): Promise<Bench> {
     await rm(logDir, { recursive: true, force: true });
     forgetFolder(logDir);
   });
-  const [server, redis] = await Promise.all([startPostgres({}), redisIfAny(undefined, process.env)]);
+  const [server, redis] = await Promise.all([startCountedPostgres(), redisIfAny(undefined, process.env)]);
   cleanup.add(() => server.stop());
-  await countStatements(server);
   const redisUrl = "url" in redis ? redis.url : undefined;
   if ("url" in redis) cleanup.add(() => redis.stop());
   await migrate(server.url);
@@ -124,25 +129,35 @@ function line(measured: Measured, baseline: Measured | undefined): string {
   ].join("");
 }
 
+async function benchSends(): Promise<object> {
+  const bench = await prepare();
+  const queueKind = bench.queues.kind === "redis" ? "Redis" : "PostgreSQL";
+  say(
+    `${flags.operations} SENDs each, ${flags.concurrency} side by side, ${availableParallelism()} cores shared by worker, provider, PostgreSQL and queues (${queueKind}).`,
+  );
+  say("worker        provider   per s   plan:    work: commits, statements of its own");
+  const all: Measured[] = [];
+  for (const latencyMs of latencies) {
+    const baseline = await measureBaseline(bench, latencyMs);
+    const fleet = await measureFleet(bench, latencyMs);
+    say(line(baseline, undefined));
+    say(line(fleet, baseline));
+    all.push(baseline, fleet);
+  }
+  return { operations: flags.operations, queues: queueKind, measured: all };
+}
+
+async function benchEvents(): Promise<object> {
+  const measured = await benchWebhooks(flags.events, cleanup, (text) => void process.stderr.write(`${text} …\n`));
+  say(webhookReport(measured));
+  return measured;
+}
+
 async function run(): Promise<number> {
   try {
-    const bench = await prepare();
-    const queueKind = bench.queues.kind === "redis" ? "Redis" : "PostgreSQL";
-    say(
-      `${flags.operations} SENDs each, ${flags.concurrency} side by side, ${availableParallelism()} cores shared by worker, provider, PostgreSQL and queues (${queueKind}).`,
-    );
-    say("worker        provider   per s   plan:    work: commits, statements of its own");
-    const all: Measured[] = [];
-    for (const latencyMs of latencies) {
-      const baseline = await measureBaseline(bench, latencyMs);
-      const fleet = await measureFleet(bench, latencyMs);
-      say(line(baseline, undefined));
-      say(line(fleet, baseline));
-      all.push(baseline, fleet);
-    }
+    const measured = await (flags.webhooks ? benchEvents() : benchSends());
     await cleanup.run();
-    if (flags.json)
-      process.stdout.write(`${JSON.stringify({ operations: flags.operations, queues: queueKind, measured: all })}\n`);
+    if (flags.json) process.stdout.write(`${JSON.stringify(measured)}\n`);
     return 0;
   } catch (error) {
     say(error instanceof FleetError ? error.message : String(error));
