@@ -279,6 +279,25 @@ describe("what can't be applied", () => {
     expect(await statusOf(ref)).toBe("SENT");
   });
 
+  it("an event whose row the due loop holds at that moment is applied as soon as it lets go", async () => {
+    const ref = newRef();
+    await sentAs(house, ref);
+    await receive({ ref, status: "viewed" });
+    const holder = await house.ledger.sql.reserve();
+    await holder`BEGIN`;
+    await holder`SELECT 1 FROM webhook_inbox FOR UPDATE`;
+    const applying = applyDue(house, applyParts(house));
+    let waiting: unknown[] = [];
+    while (waiting.length === 0) {
+      waiting = await house.ledger.sql`
+        SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%webhook_inbox%'`;
+    }
+    await holder`COMMIT`;
+    holder.release();
+    expect(await applying).toEqual(["applied"]);
+    expect(await statusOf(ref)).toBe("VIEWED");
+  });
+
   it("an application cut off in the middle leaves the row due and nothing half-applied", async () => {
     const ref = newRef();
     await sentAs(house, ref);

@@ -14,7 +14,7 @@ const statement = `WITH s AS MATERIALIZED (
   i AS (
     SELECT i.tenant_id, i.inbox_id, i.received_at, s.connection_id, s.provider_ref, s.operation_id, s.status, s.moves
     FROM s JOIN webhook_inbox i ON i.tenant_id = s.tenant_id AND i.inbox_id = $4::uuid AND i.status IN ('RECEIVED','WAITING')
-    FOR UPDATE OF i SKIP LOCKED),
+    FOR UPDATE OF i),
   m AS (
     UPDATE contract_signing c SET status = $5, status_at = now(), updated_at = now(), asked_at = now() FROM i
     WHERE c.tenant_id = i.tenant_id AND c.connection_id = i.connection_id AND c.provider_ref = i.provider_ref AND i.moves),

@@ -7,11 +7,14 @@ export interface InboxRow {
 
 export type InboxStatus = "APPLIED" | "NO_OP" | "CONFLICT" | "QUARANTINED";
 
-/** Locks an event that is still to be applied; false where it is settled, gone, or somebody else is at it. */
+/**
+ * Locks an event that is still to be applied; false where it is settled or gone. Waits for whoever is at it: the due loop
+ * holds a row for a moment, and whoever gave up then would leave the event to its next visit.
+ */
 export async function lockInbox(sql: AnySql, row: InboxRow): Promise<boolean> {
   const rows = await sql`
     SELECT 1 FROM webhook_inbox WHERE tenant_id = ${row.tenantId} AND inbox_id = ${row.inboxId}
-      AND status IN ('RECEIVED','WAITING') FOR UPDATE SKIP LOCKED`;
+      AND status IN ('RECEIVED','WAITING') FOR UPDATE`;
   return rows.length === 1;
 }
 
