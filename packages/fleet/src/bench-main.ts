@@ -44,10 +44,8 @@ interface Flags {
 const flags = new Command()
   .name("npm run bench --")
   .description(
-    "How many SENDs one submit-worker process makes a second, without faults, and how that compares with a plain BullMQ\n" +
-      "worker (one POST, one UPDATE). Real PostgreSQL with fsync on, everything on this machine.\n\n" +
-      "With --webhooks: how many signed events one ingress process acknowledges a second and one applier applies, and how\n" +
-      "that compares with BullMQ's add and with a transaction per request, on a PostgreSQL and a Redis of its own.",
+    "How many SENDs one submit-worker process makes a second, without faults, and how that compares with a plain BullMQ worker (one POST, one UPDATE). Real PostgreSQL with fsync on, everything on this machine.\n\n" +
+      "With --webhooks: how many signed events one ingress process acknowledges a second and one applier applies, beside BullMQ's add and a transaction per request, on a PostgreSQL and a Redis of its own.",
   )
   .option("--operations <n>", "SENDs per measurement", count(100_000), 3_000)
   .option("--concurrency <n>", "calls side by side", count(500), 50)

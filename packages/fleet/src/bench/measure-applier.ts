@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { FleetError } from "../errors.js";
 import { Fleet } from "../fleet.js";
-import { type CostsPerEvent, costsPerEvent, readCosts, readCostsAfresh, refreshStatistics } from "./postgres-costs.js";
+import { type CostsPerEvent, costsPerEvent, readCosts, readCostsAfresh } from "./postgres-costs.js";
 import type { WebhookScene } from "./webhook-scene.js";
 
 /** What applying the stored events took. */
@@ -9,7 +9,7 @@ export interface ApplierMeasured extends CostsPerEvent {
   readonly events: number;
   /** From the first event applied until 99 % are, by the database's clock. */
   readonly perSecond: number;
-  /** From the first to the last, s: one whose job was lost waits for its next visit. */
+  /** From the first to the last, s: one that its job left as it was waits for its next visit. */
   readonly lastAfterSeconds: number;
 }
 
@@ -24,7 +24,6 @@ const limitMs = 600_000;
  */
 export async function measureApplier(scene: WebhookScene): Promise<ApplierMeasured> {
   const { ledger } = scene;
-  await refreshStatistics(ledger);
   const before = await readCostsAfresh(ledger);
   const fleet = await Fleet.start({
     scale: { enqueuer: 0, "webhook-ingress": 0, submit: 0, reconcile: 0, "webhook-apply": 1 },

@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import type { Cleanup } from "../cleanup.js";
 import { type ApplierMeasured, measureApplier } from "./measure-applier.js";
 import { type IngressKind, type IngressMeasured, measureIngress } from "./measure-ingress.js";
-import { type Durability, readDurability, refreshStatistics } from "./postgres-costs.js";
+import { type Durability, readDurability } from "./postgres-costs.js";
 import { openWebhookScene } from "./webhook-scene.js";
 
 /** Our ingress in comparison with one baseline under the same load. */
@@ -51,10 +51,9 @@ export async function benchWebhooks(
     ...(scene.redisUrl === undefined ? [] : ["queue.add" as const]),
     "countersign",
   ];
-  progress("first rows, and their statistics");
+  progress("first rows");
   for (const kind of kinds)
     await measureIngress(scene, kind, { ...firstLoad, events: Math.ceil(events * firstLoad.share) });
-  await refreshStatistics(scene.ledger);
   const ingress: IngressMeasured[] = [];
   for (const { sideBySide, share } of loads) {
     for (const kind of kinds) {
