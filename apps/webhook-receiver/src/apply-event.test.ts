@@ -287,10 +287,11 @@ describe("what can't be applied", () => {
     await holder`BEGIN`;
     await holder`SELECT 1 FROM webhook_inbox FOR UPDATE`;
     const applying = applyDue(house, applyParts(house));
-    let waiting: unknown[] = [];
-    while (waiting.length === 0) {
-      waiting = await house.ledger.sql`
+    let waiting = 0;
+    while (waiting === 0) {
+      const locked = await house.ledger.sql`
         SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%webhook_inbox%'`;
+      waiting = locked.length;
     }
     await holder`COMMIT`;
     holder.release();
