@@ -120,7 +120,8 @@ it("PostgreSQL killed and restarted under load: nothing is lost, nothing is doub
 
 describe("SIGTERM", () => {
   it("finishes what is in flight, takes nothing new, and exits 0", async () => {
-    const worker = await fleet.spawn("submit-worker");
+    // Within its grace: a slow machine must not cut it short, as it may.
+    const worker = await fleet.spawn("submit-worker", "main.js", { GRACE_MS: "20000" });
     const ids = await fleet.send(10, (operationId) =>
       fleet.scene.simulator.script({ kind: "lost-response", operationId }),
     );

@@ -57,7 +57,7 @@ async function crashIngresses(): Promise<void> {
 }
 
 beforeAll(async () => {
-  scene = await WebhookScene.start(deep ? { confirmed: 400, doubtful: 300 } : { confirmed: 100, doubtful: 30 });
+  scene = await WebhookScene.start(deep ? { confirmed: 400, doubtful: 300 } : { confirmed: 150, doubtful: 90 });
   stage = await startStage(scene, deep ? "frame" : "turn");
   await crashAppliers();
   await crashWithJobs();

@@ -187,7 +187,8 @@ export function runWorker(options: WorkerProcess): void {
     stop: async () => {
       clearInterval(running.heartbeat);
       await running.loop?.stop();
-      await running.worker?.close({ graceMs: Math.max(100, config.GRACE_MS - 3_000) });
+      const finished = await running.worker?.close({ graceMs: Math.max(100, config.GRACE_MS - 3_000) });
+      if (finished === false) logger.warn("jobs did not end within the grace: their rows' leases bring them back");
       await options.onStop?.();
       await running.health?.close();
       await sayGoodbye(ledger, identity.processId).catch((error: unknown) =>
