@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
+import { ProblemError } from "@countersign/api";
 import { type ApiScope, authenticate, type Caller, type Ledger } from "@countersign/ledger";
-import { ProblemError } from "./problem.js";
+import type { FastifyRequest } from "fastify";
 
 const keepMs = 3_000;
 const maxKept = 1_000;
@@ -18,10 +19,10 @@ const unauthorized = (): ProblemError =>
  * Who calls. Known keys are kept for a few seconds, under their digest, so that a revoked one stops soon; unknown ones are
  * never kept.
  */
-export function authenticator(ledger: Ledger): (header: string | undefined, scope: ApiScope) => Promise<Caller> {
+export function authenticator(ledger: Ledger): (request: FastifyRequest, scope: ApiScope) => Promise<Caller> {
   const known = new Map<string, { until: number; caller: Caller }>();
-  return async (header, scope) => {
-    const key = /^Bearer (csk_[A-Za-z0-9_-]{20,100})$/.exec(header ?? "")?.[1];
+  return async (request, scope) => {
+    const key = /^Bearer (csk_[A-Za-z0-9_-]{20,100})$/.exec(request.headers.authorization ?? "")?.[1];
     if (key === undefined) throw unauthorized();
     const digest = createHash("sha256").update(key).digest("base64");
     const kept = known.get(digest);

@@ -1,2 +1,1 @@
-export type { EnqueuerDeps } from "./deps.js";
 export { buildServer } from "./server.js";

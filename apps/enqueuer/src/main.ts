@@ -1,3 +1,4 @@
+import { Waiting } from "@countersign/api";
 import { planningParts } from "@countersign/client/transaction";
 import { type DueJob, Ledger, migrationState, postgresDocumentStore } from "@countersign/ledger";
 import { openQueues } from "@countersign/queue";
@@ -8,7 +9,6 @@ import { authenticator } from "./authenticate.js";
 import { enqueuerConfig } from "./config.js";
 import { keepDocuments } from "./keep-documents.js";
 import { buildServer } from "./server.js";
-import { Waiting } from "./wait.js";
 
 const name = "enqueuer";
 const config = settingsOrExit(() => loadConfig(enqueuerConfig, process.env, { name }));

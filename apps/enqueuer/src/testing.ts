@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { Waiting } from "@countersign/api";
 import { planningParts } from "@countersign/client/transaction";
 import { createTestDatabase, type PostgresServer, startPostgres } from "@countersign/devstack";
 import {
@@ -14,7 +15,6 @@ import { createLogger, createMetrics, type Metrics } from "@countersign/runtime"
 import type { FastifyInstance } from "fastify";
 import { authenticator } from "./authenticate.js";
 import { buildServer } from "./server.js";
-import { Waiting } from "./wait.js";
 
 /** The API on a real socket over a real PostgreSQL, with tenants `acme` (one connection) and `bravo`. */
 export class TestApi {

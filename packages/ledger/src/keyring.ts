@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes } from "node:crypto";
 import { DecryptionError } from "./errors.js";
 
 /**
@@ -36,11 +36,21 @@ function open(key: Buffer, sealed: Uint8Array, associated: string): Buffer {
 /** A tenant's own key, unwrapped; held in memory only. */
 export class TenantKey {
   readonly #key: Buffer;
+  readonly #blindKey: Buffer;
   readonly keyId: string;
 
   constructor(key: Buffer, keyId: string) {
     this.#key = key;
+    this.#blindKey = Buffer.from(hkdfSync("sha256", key, "", "countersign blind index", 32));
     this.keyId = keyId;
+  }
+
+  /**
+   * A value as an index may hold it: equal values of one kind have equal tokens (32 bytes), and nobody without the key
+   * learns the value from one, nor whether two tenants hold the same.
+   */
+  blind(kind: string, value: string): Buffer {
+    return createHmac("sha256", this.#blindKey).update(`${kind}\0${value}`).digest();
   }
 
   /** `associated` is tenant, table and id of the row, e.g. `acme/document/<sha256>`. */

@@ -5,6 +5,7 @@ import { certainlyRolledBack, PlanRefusedError, sqlState } from "./errors.js";
 import { type Approved, differingParts, type PayloadHash, payloadHash } from "./hash.js";
 import { planRelated, planRelatedInside } from "./plan-related.js";
 import type { State } from "./state.js";
+import { subjectTokens } from "./subjects.js";
 
 /** What is recorded before the first byte goes anywhere (law 1). `payload` must be in normalised form. */
 export interface Plan {
@@ -64,7 +65,11 @@ const insertStatement = `WITH o AS (
     SELECT tenant_id, operation_id, $7::int, $17::bytea, $18::bytea, $19::bytea, $21 FROM o),
   h AS (
     INSERT INTO operation_event (tenant_id, operation_id, seq, at, kind, to_state, reason, actor, attempt_no, evidence)
-    SELECT tenant_id, operation_id, event_no, now(), 'planned', 'PLANNED', 'planned', $22, 0, NULL FROM o)
+    SELECT tenant_id, operation_id, event_no, now(), 'planned', 'PLANNED', 'planned', $22, 0, NULL FROM o),
+  s AS (
+    INSERT INTO operation_subject (tenant_id, kind, token, operation_id)
+    SELECT o.tenant_id, x.kind, decode(x.token, 'hex'), o.operation_id
+    FROM o CROSS JOIN jsonb_to_recordset($23::text::jsonb) AS x(kind text, token text))
   SELECT operation_id, state, event_no FROM o`;
 
 export interface PlanRow {
@@ -110,6 +115,7 @@ export async function insertPlanned(
     JSON.stringify([...new Set(digests)]),
     key.keyId,
     actor,
+    JSON.stringify(subjectTokens(key, approved).map(({ kind, token }) => ({ kind, token: token.toString("hex") }))),
   ]);
   if (row === undefined) return undefined;
   return { operationId: row.operation_id, state: row.state, eventNo: row.event_no, waiting: openDependencies > 0 };

@@ -31,7 +31,7 @@ it("the guards in the migration are those that edges, relations and frozen colum
 it("five migrators at once on an empty database: each migration is applied once", async () => {
   const { url } = await createTestDatabase(server.url);
   await Promise.all(Array.from({ length: 5 }, () => migrate(url)));
-  expect((await migrationState(url)).applied).toBe(6);
+  expect((await migrationState(url)).applied).toBe(7);
 });
 
 it("a migrator that dies half-way leaves no lock and no half schema", async () => {
@@ -41,7 +41,7 @@ it("a migrator that dies half-way leaves no lock and no half schema", async () =
   await admin`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()`;
   await running;
   await migrate(url);
-  expect((await migrationState(url)).applied).toBe(6);
+  expect((await migrationState(url)).applied).toBe(7);
   await admin.end();
 });
 
@@ -114,7 +114,15 @@ it("another encryption key is a clear refusal, and a ciphertext opens in its own
 it("a database of each former schema is brought up to date, and what its tenants had named stays", async () => {
   const formerKinds = ticketKinds.filter((kind) => kind !== "endpoint-silent");
   const owners = Object.fromEntries(formerKinds.map((kind) => [kind, kind === "quarantine" ? "desk" : "team"]));
-  const former = ["0000_ledger", "0001_guards", "0002_evidence", "0003_guards", "0004_webhooks", "0005_guards"];
+  const former = [
+    "0000_ledger",
+    "0001_guards",
+    "0002_evidence",
+    "0003_guards",
+    "0004_webhooks",
+    "0005_guards",
+    "0006_console",
+  ];
   const thresholdsOf = { 2: { aged: 7 }, 4: { ...defaultThresholds, aged: 7 } };
   for (const [count, thresholds] of Object.entries(thresholdsOf)) {
     const { url } = await createTestDatabase(server.url);

@@ -93,8 +93,13 @@ export const signingOperation = pgTable(
     foreignKey({ columns: [t.tenantId, t.targetOperationId], foreignColumns: [t.tenantId, t.operationId] }),
     // The due loop's only query.
     index("signing_operation_due").on(t.dueAt).where(sql`${t.dueAt} IS NOT NULL`),
-    // Lists by state, newest first (operation ids are UUIDv7).
-    index("signing_operation_state").on(t.tenantId, t.state, t.operationId),
+    // Lists by any filter, newest first (operation ids are UUIDv7), and counts of what is not final: every combination of
+    // connection, action and state is one range of it.
+    index("signing_operation_filter").on(t.tenantId, t.connectionId, t.action, t.state, t.operationId),
+    // Search by the provider's machine code: rows that were never refused have none.
+    index("signing_operation_code")
+      .on(t.tenantId, sql`(${t.lastObservation} ->> 'code')`, t.operationId)
+      .where(sql`${t.lastObservation} ->> 'code' IS NOT NULL`),
     // The VOIDs of an operation.
     index("signing_operation_target")
       .on(t.tenantId, t.targetOperationId)
@@ -160,6 +165,8 @@ export const approvedPayload = pgTable(
       columns: [t.tenantId, t.operationId],
       foreignColumns: [signingOperation.tenantId, signingOperation.operationId],
     }),
+    // What retention has still to look at.
+    index("approved_payload_kept").on(t.tenantId, t.operationId).where(sql`${t.payload} IS NOT NULL`),
     check("payload_digest_length", sql`octet_length(${t.bodyDigest}) = 32`),
     check("payload_erased_whole", sql`(${t.payload} IS NULL) = (${t.erasedAt} IS NOT NULL)`),
   ],
@@ -235,7 +242,11 @@ export const operationEvent = pgTable(
     /** Ids, codes, counts and timings; no personal data. */
     evidence: jsonb("evidence").$type<Record<string, unknown>>(),
   },
-  (t) => [primaryKey({ columns: [t.tenantId, t.operationId, t.seq, t.at] })],
+  (t) => [
+    primaryKey({ columns: [t.tenantId, t.operationId, t.seq, t.at] }),
+    // The last minutes of all operations: rows come in the order of their time, so a range of pages is enough.
+    index("operation_event_at").using("brin", t.at).with({ pages_per_range: 32, autosummarize: true }),
+  ],
 );
 
 /** Content-addressed PDF bytes, encrypted. */
@@ -248,9 +259,13 @@ export const document = pgTable(
     bytes: bytea("bytes"),
     keyId: text("key_id").notNull(),
     createdAt: instant("created_at").notNull().defaultNow(),
+    erasedAt: instant("erased_at"),
   },
   (t) => [
     primaryKey({ columns: [t.tenantId, t.sha256] }),
+    // What retention has still to look at.
+    index("document_kept").on(t.tenantId, t.createdAt).where(sql`${t.bytes} IS NOT NULL`),
+    check("document_erased_whole", sql`(${t.bytes} IS NULL) = (${t.erasedAt} IS NOT NULL)`),
     check("document_digest_length", sql`octet_length(${t.sha256}) = 32`),
   ],
 );

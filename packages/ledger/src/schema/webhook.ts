@@ -42,9 +42,8 @@ export const webhookInbox = pgTable(
     primaryKey({ columns: [t.tenantId, t.inboxId, t.receivedAt] }),
     unique("webhook_inbox_event").on(t.tenantId, t.connectionId, t.providerEventId, t.bodySha256),
     index("webhook_inbox_due").on(t.dueAt).where(sql`${t.dueAt} IS NOT NULL`),
-    index("webhook_inbox_unbound")
-      .on(t.tenantId, t.connectionId, t.providerRef)
-      .where(sql`${t.status} IN ('WAITING','QUARANTINED')`),
+    // The events of a request: those that wait for it to be bound, and those that an operation's page shows.
+    index("webhook_inbox_ref").on(t.tenantId, t.connectionId, t.providerRef).where(sql`${t.providerRef} IS NOT NULL`),
     check(
       "inbox_status",
       sql`${t.status} IN ('RECEIVED','WAITING','APPLIED','NO_OP','CONFLICT','QUARANTINED','DEAD','DISCARDED')`,

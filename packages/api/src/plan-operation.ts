@@ -2,7 +2,7 @@ import type { OperationRequest, operationRequest } from "@countersign/client";
 import { type PlanRequest, preparePlan } from "@countersign/client/transaction";
 import { type PlanOutcome, plan } from "@countersign/ledger";
 import type { z } from "zod";
-import type { EnqueuerDeps } from "./deps.js";
+import type { ApiDeps } from "./deps.js";
 import { handOverPlanned } from "./hand-over-planned.js";
 import { badRequest, ProblemError } from "./problem.js";
 
@@ -42,7 +42,7 @@ function toPlanRequest(tenantId: string, intentKey: string, body: Parsed): PlanR
 
 /** Plans, and hands over what became due. Throws the ledger's refusals, and `payload-conflict`. */
 export async function planOperation(
-  deps: EnqueuerDeps,
+  deps: ApiDeps,
   tenantId: string,
   intentKey: string,
   body: Parsed,

@@ -2,12 +2,12 @@ import { connectionPage } from "@countersign/client";
 import { listConnections, toIso } from "@countersign/ledger";
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
-import type { EnqueuerDeps } from "../deps.js";
+import type { ApiDeps } from "../deps.js";
 
 const secured = { security: [{ apiKey: [] }] };
 
 /** Connections of the caller's tenant. */
-export function directoryRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
+export function directoryRoutes(app: FastifyInstance, deps: ApiDeps): void {
   const typed = app.withTypeProvider<ZodTypeProvider>();
   typed.route({
     method: "GET",
@@ -19,7 +19,7 @@ export function directoryRoutes(app: FastifyInstance, deps: EnqueuerDeps): void 
       response: { 200: connectionPage },
     },
     handler: async (request) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "operations:read");
+      const { tenantId } = await deps.authenticate(request, "operations:read");
       const connections = await listConnections(deps.ledger, tenantId);
       return {
         data: connections.map((connection) => ({

@@ -4,14 +4,14 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { noteSubject } from "../access-log.js";
-import type { EnqueuerDeps } from "../deps.js";
+import type { ApiDeps } from "../deps.js";
 import { badRequest, ProblemError } from "../problem.js";
 
 /** Bytes before the header that readers accept (ISO 32000, annex H). */
 const headerWithin = 1_024;
 
 /** `PUT /v1/documents`: raw PDF in, its SHA-256 out. Content-addressed, so twice is once. `GET` brings it back. */
-export function documentRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
+export function documentRoutes(app: FastifyInstance, deps: ApiDeps): void {
   app.withTypeProvider<ZodTypeProvider>().route({
     method: "GET",
     url: "/v1/documents/:sha256",
@@ -22,7 +22,7 @@ export function documentRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       params: z.object({ sha256: sha256Hex }),
     },
     handler: async (request, reply) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "operations:read");
+      const { tenantId } = await deps.authenticate(request, "operations:read");
       noteSubject(request, { tenant: tenantId });
       const bytes = await deps.documents.get(tenantId, request.params.sha256);
       return reply.type("application/pdf").header("cache-control", "no-store").send(bytes);
@@ -40,7 +40,7 @@ export function documentRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       response: { 200: documentAnswer },
     },
     handler: async (request) => {
-      const caller = await deps.authenticate(request.headers.authorization, "documents:write");
+      const caller = await deps.authenticate(request, "documents:write");
       noteSubject(request, { tenant: caller.tenantId });
       const body: unknown = request.body;
       if (!Buffer.isBuffer(body)) {

@@ -1,8 +1,8 @@
 import type { PlannedOperation } from "@countersign/ledger";
-import type { EnqueuerDeps } from "./deps.js";
+import type { ApiDeps } from "./deps.js";
 
 /** Hands over what is PLANNED and waits for nobody, after its commit. */
-export function handOverPlanned(deps: EnqueuerDeps, tenantId: string, planned: readonly PlannedOperation[]): void {
+export function handOverPlanned(deps: ApiDeps, tenantId: string, planned: readonly PlannedOperation[]): void {
   const due = planned.filter((each) => !each.waiting && each.state === "PLANNED");
   deps.handOver(
     due.map(({ operationId, eventNo }) => ({

@@ -22,7 +22,7 @@ import {
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import type { EnqueuerDeps } from "../deps.js";
+import type { ApiDeps } from "../deps.js";
 import { handOverPlanned } from "../hand-over-planned.js";
 import { notFound, ProblemError } from "../problem.js";
 import { toReference, toTicket } from "../to-answer.js";
@@ -31,7 +31,7 @@ const secured = { tags: ["tickets"], security: [{ apiKey: [] }] };
 const byId = z.object({ id: z.uuid() });
 
 /** What somebody has been asked to look at, and what they decided. */
-export function ticketRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
+export function ticketRoutes(app: FastifyInstance, deps: ApiDeps): void {
   const typed = app.withTypeProvider<ZodTypeProvider>();
   typed.route({
     method: "GET",
@@ -48,7 +48,7 @@ export function ticketRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       response: { 200: ticketPage },
     },
     handler: async (request) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "operations:read");
+      const { tenantId } = await deps.authenticate(request, "operations:read");
       const { status, kind, cursor, limit } = request.query;
       const tickets = await listTickets(deps.ledger, tenantId, limit + 1, {
         status,
@@ -69,7 +69,7 @@ export function ticketRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       response: { 200: ticketDetail },
     },
     handler: async (request) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "operations:read");
+      const { tenantId } = await deps.authenticate(request, "operations:read");
       const found = await getTicket(deps.ledger, tenantId, request.params.id);
       if (found === undefined) throw notFound("ticket");
       return { ...toTicket(found), operation: await about(deps, tenantId, found) };
@@ -78,7 +78,7 @@ export function ticketRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
   decisionRoutes(app, deps);
 }
 
-function decisionRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
+function decisionRoutes(app: FastifyInstance, deps: ApiDeps): void {
   const typed = app.withTypeProvider<ZodTypeProvider>();
   typed.route({
     method: "POST",
@@ -91,7 +91,7 @@ function decisionRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       response: { 204: z.null() },
     },
     handler: async (request, reply) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "reviews:write");
+      const { tenantId } = await deps.authenticate(request, "reviews:write");
       await closeTicket(deps.ledger, { tenantId, ticketId: request.params.id, ...request.body });
       return reply.code(204).send(null);
     },
@@ -107,7 +107,7 @@ function decisionRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       response: { 200: ticketDecideAnswer },
     },
     handler: async (request) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "reviews:write");
+      const { tenantId } = await deps.authenticate(request, "reviews:write");
       const ticket = await getTicket(deps.ledger, tenantId, request.params.id);
       if (ticket === undefined) throw notFound("ticket");
       if (ticket.kind !== "duplicate") {
@@ -131,7 +131,7 @@ function decisionRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
   });
 }
 
-async function providerOf(deps: EnqueuerDeps, tenantId: string, operationId: string) {
+async function providerOf(deps: ApiDeps, tenantId: string, operationId: string) {
   const operation = z.uuid().safeParse(operationId).success
     ? await getOperation(deps.ledger, tenantId, operationId)
     : undefined;
@@ -144,7 +144,7 @@ async function providerOf(deps: EnqueuerDeps, tenantId: string, operationId: str
   return provider;
 }
 
-async function about(deps: EnqueuerDeps, tenantId: string, ticket: Ticket) {
+async function about(deps: ApiDeps, tenantId: string, ticket: Ticket) {
   if (ticket.subjectKind !== "operation") return null;
   const operation = await getOperation(deps.ledger, tenantId, ticket.subjectId);
   if (operation === undefined) return null;

@@ -6,13 +6,13 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { noteSubject } from "../access-log.js";
-import type { EnqueuerDeps } from "../deps.js";
+import type { ApiDeps } from "../deps.js";
 import { handOverPlanned } from "../hand-over-planned.js";
 import { notFound } from "../problem.js";
 import { toAnswer } from "../to-answer.js";
 
 /** A named person's decision on an operation that nobody could prove (DESIGN §3 "Review"). */
-export function reviewRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
+export function reviewRoutes(app: FastifyInstance, deps: ApiDeps): void {
   app.withTypeProvider<ZodTypeProvider>().route({
     method: "POST",
     url: "/v1/operations/:id/review",
@@ -25,7 +25,7 @@ export function reviewRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       response: { 200: reviewAnswer },
     },
     handler: async (request) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "reviews:write");
+      const { tenantId } = await deps.authenticate(request, "reviews:write");
       const { id } = request.params;
       noteSubject(request, { tenant: tenantId, operation: id });
       const prepared = await prepareReview(deps.ledger, deps.planning, { tenantId, operationId: id, ...request.body });

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import type { EnqueuerDeps } from "./deps.js";
+import type { ApiDeps } from "./deps.js";
 
 /** Whom a request is about, for its line in the log. */
 export interface Subject {
@@ -18,7 +18,7 @@ export function noteSubject(request: FastifyRequest, subject: Subject): void {
 const quiet = new Set(["/healthz", "/readyz", "/metrics"]);
 
 /** One line per request: method, route pattern, status, time, tenant, operation. No URL, query, address, header, body. */
-export function accessLog(app: FastifyInstance, deps: EnqueuerDeps): void {
+export function accessLog(app: FastifyInstance, deps: Pick<ApiDeps, "logger" | "metrics">): void {
   const requests = deps.metrics.histogram({
     name: "countersign_http_request_seconds",
     help: "Time of a request, by route pattern and status",

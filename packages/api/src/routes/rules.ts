@@ -11,7 +11,7 @@ import {
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import type { EnqueuerDeps } from "../deps.js";
+import type { ApiDeps } from "../deps.js";
 import { notFound } from "../problem.js";
 
 const secured = { security: [{ apiKey: [] }] };
@@ -20,12 +20,12 @@ const byWho = z.strictObject({ who: z.string().regex(/^[\x21-\x7e]{1,128}$/) });
 const iso = (instant: string | null): string | null => (instant === null ? null : toIso(instant));
 
 /** What a tenant has ruled: holds (nothing of their scope is sent) and written policies. */
-export function ruleRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
+export function ruleRoutes(app: FastifyInstance, deps: ApiDeps): void {
   holdRoutes(app, deps);
   policyRoutes(app, deps);
 }
 
-function holdRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
+function holdRoutes(app: FastifyInstance, deps: ApiDeps): void {
   const typed = app.withTypeProvider<ZodTypeProvider>();
   const tags = { tags: ["holds"], ...secured };
   typed.route({
@@ -33,7 +33,7 @@ function holdRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
     url: "/v1/holds",
     schema: { summary: "Holds in force", ...tags, response: { 200: holdPage } },
     handler: async (request) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "operations:read");
+      const { tenantId } = await deps.authenticate(request, "operations:read");
       const holds = await listHolds(deps.ledger, tenantId);
       return {
         data: holds.map(({ connectionId, ...hold }) => ({
@@ -55,7 +55,7 @@ function holdRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       response: { 201: holdAnswer },
     },
     handler: async (request, reply) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "tenant:admin");
+      const { tenantId } = await deps.authenticate(request, "tenant:admin");
       const { who, why, connection, action, minutes } = request.body;
       const holdId = await holdSending(deps.ledger, {
         tenantId,
@@ -80,14 +80,14 @@ function holdRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       response: { 204: z.null() },
     },
     handler: async (request, reply) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "tenant:admin");
+      const { tenantId } = await deps.authenticate(request, "tenant:admin");
       await releaseHold(deps.ledger, tenantId, request.params.id, request.query.who);
       return reply.code(204).send(null);
     },
   });
 }
 
-function policyRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
+function policyRoutes(app: FastifyInstance, deps: ApiDeps): void {
   const typed = app.withTypeProvider<ZodTypeProvider>();
   const tags = { tags: ["policies"], ...secured };
   typed.route({
@@ -95,7 +95,7 @@ function policyRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
     url: "/v1/policies",
     schema: { summary: "Written policies in force", ...tags, response: { 200: policyPage } },
     handler: async (request) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "operations:read");
+      const { tenantId } = await deps.authenticate(request, "operations:read");
       const policies = await listPolicies(deps.ledger, tenantId);
       return {
         data: policies.map(({ connectionId, ...policy }) => ({
@@ -116,7 +116,7 @@ function policyRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       response: { 201: policyAnswer },
     },
     handler: async (request, reply) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "tenant:admin");
+      const { tenantId } = await deps.authenticate(request, "tenant:admin");
       const { who, why, policy, action, connection } = request.body;
       const policyId = await writePolicy(deps.ledger, {
         tenantId,
@@ -141,7 +141,7 @@ function policyRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       response: { 204: z.null() },
     },
     handler: async (request, reply) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "tenant:admin");
+      const { tenantId } = await deps.authenticate(request, "tenant:admin");
       if (!(await revokePolicy(deps.ledger, tenantId, request.params.id, request.query.who))) throw notFound("policy");
       return reply.code(204).send(null);
     },

@@ -16,7 +16,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { noteSubject } from "../access-log.js";
-import type { EnqueuerDeps } from "../deps.js";
+import type { ApiDeps } from "../deps.js";
 import { intentKeyOf, planOperation } from "../plan-operation.js";
 import { notFound } from "../problem.js";
 import { toAnswer, toReference } from "../to-answer.js";
@@ -45,7 +45,7 @@ function goneSignal(request: FastifyRequest): AbortSignal {
   return controller.signal;
 }
 
-async function find(deps: EnqueuerDeps, tenantId: string, id: string): Promise<OperationView> {
+async function find(deps: ApiDeps, tenantId: string, id: string): Promise<OperationView> {
   const found = await getOperation(deps.ledger, tenantId, id);
   if (found === undefined) throw notFound("operation");
   return found;
@@ -53,7 +53,7 @@ async function find(deps: EnqueuerDeps, tenantId: string, id: string): Promise<O
 
 /** Waits where `Prefer: wait` asks for it, then reads the operation with its history. */
 async function answerOf(
-  deps: EnqueuerDeps,
+  deps: ApiDeps,
   request: FastifyRequest,
   reply: FastifyReply,
   { tenantId, scopes }: Caller,
@@ -79,7 +79,7 @@ async function answerOf(
 }
 
 /** Plan, read, list (DESIGN §9). */
-export function operationRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
+export function operationRoutes(app: FastifyInstance, deps: ApiDeps): void {
   const plans = deps.metrics.counter({
     name: "countersign_plans_total",
     help: "Answers of POST /v1/operations, by outcome",
@@ -96,7 +96,7 @@ export function operationRoutes(app: FastifyInstance, deps: EnqueuerDeps): void 
       response: { 200: planAnswer, 201: planAnswer },
     },
     handler: async (request, reply) => {
-      const caller = await deps.authenticate(request.headers.authorization, "operations:write");
+      const caller = await deps.authenticate(request, "operations:write");
       const { tenantId } = caller;
       noteSubject(request, { tenant: tenantId });
       const key = intentKeyOf(request.headers["idempotency-key"], request.body.intentKey);
@@ -124,7 +124,7 @@ export function operationRoutes(app: FastifyInstance, deps: EnqueuerDeps): void 
     url: "/v1/operations/:id",
     schema: { summary: "One operation with its whole history", ...secured, params: byId, response: { 200: operation } },
     handler: async (request, reply) => {
-      const caller = await deps.authenticate(request.headers.authorization, "operations:read");
+      const caller = await deps.authenticate(request, "operations:read");
       noteSubject(request, { tenant: caller.tenantId, operation: request.params.id });
       return await answerOf(deps, request, reply, caller, request.params.id);
     },
@@ -139,7 +139,7 @@ export function operationRoutes(app: FastifyInstance, deps: EnqueuerDeps): void 
       response: { 200: operationPage },
     },
     handler: async (request) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "operations:read");
+      const { tenantId } = await deps.authenticate(request, "operations:read");
       noteSubject(request, { tenant: tenantId });
       const { connection, limit, ...filter } = request.query;
       const rows = await listOperations(deps.ledger, tenantId, {

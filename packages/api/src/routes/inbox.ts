@@ -21,7 +21,7 @@ import { discardInbox, type InboxFilter, listInbox, PlanRefusedError } from "@co
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import type { EnqueuerDeps } from "../deps.js";
+import type { ApiDeps } from "../deps.js";
 import { badRequest, notFound } from "../problem.js";
 import { toInboxEvent, toTicket } from "../to-answer.js";
 
@@ -29,7 +29,7 @@ const secured = { tags: ["inbox"], security: [{ apiKey: [] }] };
 const byId = z.object({ id: z.uuid() });
 
 /** Webhook events as they were stored, and what people do about those that nobody applies by themselves. */
-export function inboxRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
+export function inboxRoutes(app: FastifyInstance, deps: ApiDeps): void {
   readRoutes(app, deps);
   replayRoutes(app, deps);
   const typed = app.withTypeProvider<ZodTypeProvider>();
@@ -44,14 +44,14 @@ export function inboxRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       response: { 204: z.null() },
     },
     handler: async (request, reply) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "reviews:write");
+      const { tenantId } = await deps.authenticate(request, "reviews:write");
       await discardInbox(deps.ledger, { tenantId, inboxId: request.params.id, ...request.body });
       return reply.code(204).send(null);
     },
   });
 }
 
-function readRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
+function readRoutes(app: FastifyInstance, deps: ApiDeps): void {
   const typed = app.withTypeProvider<ZodTypeProvider>();
   typed.route({
     method: "GET",
@@ -63,7 +63,7 @@ function readRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       response: { 200: inboxPage },
     },
     handler: async (request) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "operations:read");
+      const { tenantId } = await deps.authenticate(request, "operations:read");
       const { cursor, limit, status, ...rest } = request.query;
       const statuses = typeof status === "string" ? [status] : status;
       const filter = toInboxFilter({ ...rest, ...(statuses === undefined ? {} : { status: statuses }) });
@@ -88,7 +88,7 @@ function readRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       response: { 200: inboxDetail },
     },
     handler: async (request) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "operations:read");
+      const { tenantId } = await deps.authenticate(request, "operations:read");
       const { event, tickets, ...described } = await describeEvent(deps.ledger, deps.planning.provider, {
         tenantId,
         inboxId: request.params.id,
@@ -98,7 +98,7 @@ function readRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
   });
 }
 
-function replayRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
+function replayRoutes(app: FastifyInstance, deps: ApiDeps): void {
   const typed = app.withTypeProvider<ZodTypeProvider>();
   typed.route({
     method: "POST",
@@ -111,7 +111,7 @@ function replayRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       response: { 200: inboxReplayAnswer },
     },
     handler: async (request) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "reviews:write");
+      const { tenantId } = await deps.authenticate(request, "reviews:write");
       const inboxId = request.params.id;
       const { who } = request.body;
       const { rows } = await replay(deps, tenantId, { ids: [inboxId] }, { who, limit: 1 });
@@ -133,7 +133,7 @@ function replayRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
       response: { 200: inboxBulkReplayAnswer },
     },
     handler: async (request) => {
-      const { tenantId } = await deps.authenticate(request.headers.authorization, "reviews:write");
+      const { tenantId } = await deps.authenticate(request, "reviews:write");
       const { who, dryRun, limit, all, ...conditions } = request.body;
       const filter = toInboxFilter(conditions);
       const filtered = Object.keys(filter).length > 0;
@@ -149,7 +149,7 @@ function replayRoutes(app: FastifyInstance, deps: EnqueuerDeps): void {
 }
 
 async function whatWouldHappen(
-  deps: EnqueuerDeps,
+  deps: ApiDeps,
   tenantId: string,
   filter: InboxFilter,
   limit: number,
@@ -165,7 +165,7 @@ async function whatWouldHappen(
 
 /** Makes events due again and hands them to their queue, after the commit. */
 async function replay(
-  deps: EnqueuerDeps,
+  deps: ApiDeps,
   tenantId: string,
   filter: InboxFilter,
   options: { who: string; limit: number },

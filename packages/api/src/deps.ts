@@ -1,14 +1,16 @@
 import type { PlanningParts } from "@countersign/client/transaction";
 import type { ApiScope, Caller, DocumentStore, DueJob, Ledger } from "@countersign/ledger";
 import type { Check, Logger, Metrics } from "@countersign/runtime";
+import type { FastifyRequest } from "fastify";
 import type { Waiting } from "./wait.js";
 
-/** What the routes work with. */
-export interface EnqueuerDeps {
+/** What the routes work with, whoever serves them. */
+export interface ApiDeps {
   ledger: Ledger;
   documents: DocumentStore;
   planning: PlanningParts;
-  authenticate(header: string | undefined, scope: ApiScope): Promise<Caller>;
+  /** Who calls, for which tenant; throws a {@link ProblemError} where they may not. */
+  authenticate(request: FastifyRequest, scope: ApiScope): Promise<Caller>;
   waiting: Waiting;
   /** Hands jobs over after the commit; never awaited for an answer. */
   handOver(jobs: DueJob[]): void;

@@ -1,0 +1,5 @@
+export { noteSubject } from "./access-log.js";
+export type { ApiDeps } from "./deps.js";
+export { badRequest, notFound, ProblemError } from "./problem.js";
+export { apiRoutes, apiServer, operatingRoutes } from "./server.js";
+export { Waiting } from "./wait.js";
