@@ -18,6 +18,22 @@ export {
   setMetadataLookup,
   setRate,
 } from "./connections.js";
+export {
+  beginConsoleAction,
+  type ConsoleAction,
+  endConsoleAction,
+  listConsoleActions,
+  type NewConsoleAction,
+} from "./console-actions.js";
+export {
+  addOperator,
+  type ConsoleOperator,
+  listOperators,
+  operatorById,
+  operatorByToken,
+  operatorRoles,
+  revokeOperator,
+} from "./console-operators.js";
 export { type AnySql, Ledger, type LedgerOptions, type Sql, type TransactionSql } from "./database.js";
 export { type DocumentStore, postgresDocumentStore } from "./documents.js";
 export {
@@ -79,6 +95,7 @@ export {
   type InboxFilter,
   type InboxState,
   inboxStatuses,
+  listEventsOf,
   listInbox,
   type ReplayCandidate,
   readInboxBody,
@@ -89,6 +106,16 @@ export { Keyring } from "./keyring.js";
 export { migrate, migrationState } from "./migrate.js";
 export { getNearMisses, type NearMiss, type NearMissKind, recordNearMiss } from "./near-miss.js";
 export { normaliseAddress, normalisePayload } from "./normalise.js";
+export {
+  countOpenTickets,
+  countStates,
+  listStandstills,
+  listTenantIds,
+  movesOfLastHour,
+  oldestOpen,
+  type StateCount,
+  type TenantScope,
+} from "./overview.js";
 export { takePermits } from "./permits.js";
 export {
   type Plan,
@@ -130,10 +157,12 @@ export {
   type OperationView,
   toIso,
 } from "./read.js";
+export { getRelated, type RelatedOperation } from "./related.js";
 export { type ReleaseRule, releaseRules } from "./relations.js";
 export { isOwnSend, type RequestStanding, readStanding } from "./request-standing.js";
 export { type Review, type Reviewed, review } from "./review.js";
 export type { DependantsDecision } from "./review-dependants.js";
+export { type Found, type Search, type SearchKind, searchOperations } from "./search.js";
 export { type Sent, sent } from "./sent.js";
 export { readSigning, type SigningKey, type SigningRow, signingStatusOf } from "./signing.js";
 export {
@@ -147,6 +176,8 @@ export {
 } from "./signing-table.js";
 export { ingressKind, noteIngressGap, reportSilence, type Silence, type SilenceReason } from "./silence.js";
 export { finalStates, isFinal, isResolved, leasedStates, type State, states } from "./state.js";
+export { documentToken, signerToken, subjectTokens } from "./subjects.js";
+export { tally } from "./tally.js";
 export type { Application } from "./tell-event.js";
 export {
   type ApiScope,
