@@ -61,6 +61,7 @@ export {
 } from "./errors.js";
 export { type Evidence, type EvidenceRecorded, evidenceEffects, recordEvidence } from "./evidence.js";
 export { type Explanation, explain, userMessage } from "./explain.js";
+export { type LedgerGauges, type ReadyWork, readGauges } from "./gauges.js";
 export { type Approved, differingParts, type PayloadHash, payloadHash, type Target } from "./hash.js";
 export { beat, type ProcessIdentity, sayGoodbye } from "./heartbeat.js";
 export { type Hold, holdSending, listHolds, releaseHold } from "./holds.js";
