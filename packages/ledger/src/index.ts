@@ -88,7 +88,7 @@ export {
 export { type InboxRow, quarantineInbox, recordApplyFailure, settleInbox } from "./inbox-settle.js";
 export { Keyring } from "./keyring.js";
 export { migrate, migrationState } from "./migrate.js";
-export { getNearMisses, type NearMiss, type NearMissKind, recordNearMiss } from "./near-miss.js";
+export { getNearMisses, type NearMiss, type NearMissKind, nearMissKinds, recordNearMiss } from "./near-miss.js";
 export { normaliseAddress, normalisePayload } from "./normalise.js";
 export { takePermits } from "./permits.js";
 export {
