@@ -77,6 +77,7 @@ export {
 } from "./errors.js";
 export { type Evidence, type EvidenceRecorded, evidenceEffects, recordEvidence } from "./evidence.js";
 export { type Explanation, explain, userMessage } from "./explain.js";
+export { type LedgerGauges, type ReadyWork, readGauges } from "./gauges.js";
 export { type Approved, differingParts, type PayloadHash, payloadHash, type Target } from "./hash.js";
 export { beat, type ProcessIdentity, sayGoodbye } from "./heartbeat.js";
 export { type Hold, holdSending, listHolds, releaseHold } from "./holds.js";
@@ -104,7 +105,7 @@ export {
 export { type InboxRow, quarantineInbox, recordApplyFailure, settleInbox } from "./inbox-settle.js";
 export { Keyring } from "./keyring.js";
 export { migrate, migrationState } from "./migrate.js";
-export { getNearMisses, type NearMiss, type NearMissKind, recordNearMiss } from "./near-miss.js";
+export { getNearMisses, type NearMiss, type NearMissKind, nearMissKinds, recordNearMiss } from "./near-miss.js";
 export { normaliseAddress, normalisePayload } from "./normalise.js";
 export {
   countOpenTickets,
