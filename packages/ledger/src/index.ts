@@ -86,6 +86,7 @@ export {
 } from "./inbox-read.js";
 export { type InboxRow, quarantineInbox, recordApplyFailure, settleInbox } from "./inbox-settle.js";
 export { Keyring } from "./keyring.js";
+export { type LegalHold, listLegalHolds, placeLegalHold, releaseLegalHold } from "./legal-holds.js";
 export { migrate, migrationState } from "./migrate.js";
 export { getNearMisses, type NearMiss, type NearMissKind, recordNearMiss } from "./near-miss.js";
 export { normaliseAddress, normalisePayload } from "./normalise.js";
