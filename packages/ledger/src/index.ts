@@ -133,6 +133,7 @@ export {
 } from "./read.js";
 export { type ReleaseRule, releaseRules } from "./relations.js";
 export { isOwnSend, type RequestStanding, readStanding } from "./request-standing.js";
+export { type Retained, type RetentionOptions, runRetention } from "./retention.js";
 export { type Review, type Reviewed, review } from "./review.js";
 export type { DependantsDecision } from "./review-dependants.js";
 export { type Sent, sent } from "./sent.js";
