@@ -104,6 +104,7 @@ export {
 } from "./inbox-read.js";
 export { type InboxRow, quarantineInbox, recordApplyFailure, settleInbox } from "./inbox-settle.js";
 export { Keyring } from "./keyring.js";
+export { type LegalHold, listLegalHolds, placeLegalHold, releaseLegalHold } from "./legal-holds.js";
 export { migrate, migrationState } from "./migrate.js";
 export { getNearMisses, type NearMiss, type NearMissKind, nearMissKinds, recordNearMiss } from "./near-miss.js";
 export { normaliseAddress, normalisePayload } from "./normalise.js";
@@ -161,6 +162,7 @@ export {
 export { getRelated, type RelatedOperation } from "./related.js";
 export { type ReleaseRule, releaseRules } from "./relations.js";
 export { isOwnSend, type RequestStanding, readStanding } from "./request-standing.js";
+export { type Retained, type RetentionOptions, runRetention } from "./retention.js";
 export { type Review, type Reviewed, review } from "./review.js";
 export type { DependantsDecision } from "./review-dependants.js";
 export { type Found, type Search, type SearchKind, searchOperations } from "./search.js";
