@@ -70,12 +70,15 @@ async function look(
 ): Promise<LookupResult | undefined> {
   const call = lookupCall(deps, connection);
   const { tenantId, operationId, targetRef } = operation;
+  const about = { tenant: tenantId, operation: operationId, connection: connection.connectionId };
+  const ask = (query: LookupQuery): Promise<LookupResult> =>
+    askProvider(deps.logger, { ...about, kind: query.by }, () => provider.lookup(query, call));
   if (operation.action === "SEND") {
     if (!provider.capabilities.SEND.lookup.byMetadata || !connection.metadataLookup) return undefined;
-    return await guarded(provider.lookup({ by: "metadata", tenantId, operationId }, call));
+    return await ask({ by: "metadata", tenantId, operationId });
   }
   if (operation.action !== "VOID" || targetRef === null || !readsByReference(provider)) return undefined;
-  return await guarded(provider.lookup({ by: "reference", ref: targetRef }, call));
+  return await ask({ by: "reference", ref: targetRef });
 }
 
 async function auditSend(

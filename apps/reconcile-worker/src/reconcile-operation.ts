@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { claimForReconcile, postpone, type TransitionRow } from "@countersign/ledger";
 import type { LookupResult } from "@countersign/provider";
+import { inSpan, type SpanStart } from "@countersign/runtime";
 import { claimCompanions, listForMany } from "./list-for-many.js";
 import { claimOf, type ReconcileDeps } from "./reconcile-deps.js";
 import { Pass, type PassResult } from "./reconcile-pass.js";
@@ -49,7 +50,11 @@ async function settle(deps: ReconcileDeps, first: Claimed): Promise<PassResult> 
   const provider = deps.provider(connection.provider);
   if (provider === undefined) throw new Error(`no adapter for provider ${connection.provider}`);
   const run = async (claimed: Claimed, listed?: LookupResult): Promise<PassResult> => {
-    const result = await new Pass(deps, claimed.row, claimed.owner, connection, provider).run(listed);
+    const result = await inSpan(spanOf(claimed.row), async (span) => {
+      const ended = await new Pass(deps, claimed.row, claimed.owner, connection, provider).run(listed);
+      span.note({ verdict: ended.verdict.kind, reason: ended.verdict.reason, state: ended.state });
+      return ended;
+    });
     report(deps, claimed.row, result);
     return result;
   };
@@ -71,6 +76,18 @@ async function settle(deps: ReconcileDeps, first: Claimed): Promise<PassResult> 
   }
   return await run(first, listed.get(row.operation_id));
 }
+
+const spanOf = (row: TransitionRow): SpanStart => ({
+  name: "reconcile",
+  of: row.operation_id,
+  facts: {
+    tenant: row.tenant_id,
+    operation: row.operation_id,
+    attempt: row.attempt_no,
+    action: row.action,
+    connection: row.connection_id,
+  },
+});
 
 function report(deps: ReconcileDeps, row: TransitionRow, { verdict, state }: PassResult): void {
   deps.decided?.({ action: row.action, verdict: verdict.kind, state });

@@ -25,7 +25,7 @@ import {
   type ProviderStatus,
   type SignatureProvider,
 } from "@countersign/provider";
-import type { Logger } from "@countersign/runtime";
+import { inSpan, type Logger, type OpenSpan } from "@countersign/runtime";
 import { healthOf } from "@countersign/worker";
 import { type Clocks, LeaseClock } from "./lease-clock.js";
 import { preparedRequest } from "./prepared-request.js";
@@ -68,6 +68,9 @@ export type SubmitOutcome =
   | { kind: "payload-changed" }
   | { kind: "recorded"; observation: Observation["kind"]; state: string };
 
+const httpStatusOf = (observation: Observation): number | undefined =>
+  "httpStatus" in observation ? observation.httpStatus : undefined;
+
 /** How old a claim may be, ms, before a first attempt re-reads its row too. */
 const freshClaimMs = 250;
 
@@ -96,8 +99,10 @@ export async function submitOperation(deps: SubmitDeps, tenantId: string, operat
     },
   ]);
   if (claim === undefined || !claim.applied) return notClaimed(deps, tenantId, operationId);
-  const attempt = new Attempt(deps, claim.row, owner, clock);
-  return await attempt.run();
+  const { row } = claim;
+  const attempt = new Attempt(deps, row, owner, clock);
+  const facts = { ...subjectOf(row), action: row.action, connection: row.connection_id };
+  return await inSpan({ name: "submit", of: operationId, facts }, (span) => attempt.run(span));
 }
 
 /** Zero rows: stop. What stood in the way decides only when somebody looks next. */
@@ -152,6 +157,13 @@ export const jobOf = (eventNo: number, queue: DueJob["queue"], tenantId: string,
   dispatches: 0,
 });
 
+/** Whose line or span it is. */
+const subjectOf = (row: ClaimedRow) => ({
+  tenant: row.tenant_id,
+  operation: row.operation_id,
+  attempt: row.attempt_no,
+});
+
 /** One attempt under one lease. */
 class Attempt {
   readonly #deps: SubmitDeps;
@@ -167,7 +179,13 @@ class Attempt {
     this.#clock = clock;
   }
 
-  async run(): Promise<SubmitOutcome> {
+  async run(span: OpenSpan): Promise<SubmitOutcome> {
+    const outcome = await this.#run();
+    span.note(outcome.kind === "recorded" ? { outcome: outcome.observation, state: outcome.state } : { outcome: outcome.kind });
+    return outcome;
+  }
+
+  async #run(): Promise<SubmitOutcome> {
     const row = this.#row;
     const opened = await openApproved(this.#deps.ledger, row);
     if (opened.kind === "changed") return await this.#changed(opened.what);
@@ -194,7 +212,7 @@ class Attempt {
       return await this.#record({ kind: "not-sent", cause: "claim-gone" }, 0);
     }
     const started = performance.now();
-    const observation = await this.#call(request, connection);
+    const observation = await this.#callInSpan(request, connection);
     const ms = performance.now() - started;
     await this.#deps.health?.note(connection, healthOf(observation));
     if (this.#refusedToWrite) await this.#nearMiss("woke-after-lease");
@@ -285,6 +303,16 @@ class Attempt {
     return (
       found?.leaseOwner === this.#owner && found.attemptNo === row.attempt_no && found.evidenceNo === row.evidence_no
     );
+  }
+
+  #callInSpan(request: PreparedRequest, connection: Opened): Promise<Observation> {
+    const { action, connection_id: connectionId, operation_id: of } = this.#row;
+    const facts = { ...subjectOf(this.#row), action, connection: connectionId };
+    return inSpan({ name: "provider.call", of, facts }, async (span) => {
+      const observation = await this.#call(request, connection);
+      span.note({ outcome: observation.kind, status: httpStatusOf(observation) });
+      return observation;
+    });
   }
 
   async #call(request: PreparedRequest, connection: Opened): Promise<Observation> {
