@@ -12,6 +12,7 @@ import {
   type WorkItem,
 } from "@countersign/ledger";
 import {
+  type LookupQuery,
   type LookupResult,
   type Match,
   meansSent,
@@ -20,8 +21,8 @@ import {
 } from "@countersign/provider";
 import { backoffMs } from "@countersign/runtime";
 import { afterLook } from "./after-look.js";
+import { askProvider } from "./ask-provider.js";
 import { readsByReference } from "./capabilities.js";
-import { guarded } from "./gather-evidence.js";
 import { lookupCall, type OpenConnection, type ReconcileDeps } from "./reconcile-deps.js";
 import type { WorkEnd } from "./run-work.js";
 import { voidRequestOf } from "./void-request.js";

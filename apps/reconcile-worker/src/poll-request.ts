@@ -2,8 +2,8 @@ import { applyPolled, type Polled, type PollSubject, readPoll, type WorkItem } f
 import { type LookupResult, signingStatusOf } from "@countersign/provider";
 import { backoffMs, operationId } from "@countersign/runtime";
 import { afterLook } from "./after-look.js";
+import { askProvider } from "./ask-provider.js";
 import { readsByReference } from "./capabilities.js";
-import { guarded } from "./gather-evidence.js";
 import { lookupCall, type ReconcileDeps } from "./reconcile-deps.js";
 import type { WorkEnd } from "./run-work.js";
 

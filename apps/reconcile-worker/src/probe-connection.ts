@@ -1,7 +1,7 @@
 import { finishWork, halfOpen, noteProviderUp, type WorkItem } from "@countersign/ledger";
 import { newId } from "@countersign/runtime";
 import { healthOfLookup } from "@countersign/worker";
-import { guarded } from "./gather-evidence.js";
+import { askProvider } from "./ask-provider.js";
 import { lookupCall, type ReconcileDeps } from "./reconcile-deps.js";
 import type { WorkEnd } from "./run-work.js";
 

@@ -16,6 +16,7 @@ import {
   recordNearMiss,
   sendBeforePassed,
   signingStatusOf,
+  type TransitionRow,
 } from "@countersign/ledger";
 import {
   assembleBody,
@@ -85,6 +86,7 @@ export async function submitOperation(deps: SubmitDeps, tenantId: string, operat
     ...(deps.clocks === undefined ? {} : { clocks: deps.clocks }),
   });
   const owner = randomUUID();
+  const asked = performance.now();
   // If this commit goes unanswered no call is made: the error ends the job, and the sweeper finds the row.
   const [claim] = await claimForSubmit(deps.ledger, [
     {
@@ -102,6 +104,8 @@ export async function submitOperation(deps: SubmitDeps, tenantId: string, operat
   const { row } = claim;
   const attempt = new Attempt(deps, row, owner, clock);
   const facts = { ...subjectOf(row), action: row.action, connection: row.connection_id };
+  const ms = Math.round(performance.now() - asked);
+  deps.logger.info({ ...facts, from: "PLANNED", state: row.state, ms }, "claimed");
   return await inSpan({ name: "submit", of: operationId, facts }, (span) => attempt.run(span));
 }
 
@@ -121,7 +125,11 @@ async function notClaimed(deps: SubmitDeps, tenantId: string, operationId: strin
       actor: "submit-worker",
       reason: "absence-proof-aged",
     });
-    if (moved.applied) await deps.handOver([jobOf(moved.row.event_no, "reconcile", tenantId, operationId)]);
+    if (moved.applied) {
+      const { row } = moved;
+      deps.logger.info({ ...subjectOf(row), from: "PLANNED", state: row.state, reason: row.reason }, "not sent");
+      await deps.handOver([jobOf(row.event_no, "reconcile", tenantId, operationId)]);
+    }
   } else if (found.waitMs > 0 || found.held || found.circuitOpen) {
     // By chance, so that what waited together does not come back together; a release makes it due earlier.
     const blocked = found.held ? heldWaitMs : found.circuitOpen ? (deps.circuitWaitMs ?? heldWaitMs) : 0;
@@ -158,7 +166,7 @@ export const jobOf = (eventNo: number, queue: DueJob["queue"], tenantId: string,
 });
 
 /** Whose line or span it is. */
-const subjectOf = (row: ClaimedRow) => ({
+const subjectOf = (row: TransitionRow) => ({
   tenant: row.tenant_id,
   operation: row.operation_id,
   attempt: row.attempt_no,
@@ -252,7 +260,7 @@ class Attempt {
   /** Stored, but no longer what was approved: nothing was sent, a person decides. */
   async #changed(what: string): Promise<SubmitOutcome> {
     const { tenant_id: tenantId, operation_id: operationId } = this.#row;
-    await payloadChanged(this.#deps.ledger, {
+    const moved = await payloadChanged(this.#deps.ledger, {
       tenantId,
       operationId,
       owner: this.#owner,
@@ -260,8 +268,9 @@ class Attempt {
       reason: "payload-changed-after-approval",
       evidence: { what },
     });
+    const state = moved.applied ? moved.row.state : (moved.found?.state ?? "missing");
     this.#deps.logger.error(
-      { tenant: tenantId, operation: operationId, reason: "payload-changed" },
+      { ...subjectOf(this.#row), from: "IN_FLIGHT", state, reason: "payload-changed" },
       "nothing was sent",
     );
     return { kind: "payload-changed" };
@@ -375,14 +384,25 @@ class Attempt {
   }
 
   async #record(observation: Observation, ms: number): Promise<SubmitOutcome> {
-    const { tenant_id: tenant, operation_id: operation, attempt_no: attempt, action } = this.#row;
+    const { action, connection_id: connection } = this.#row;
     this.#deps.observed?.({ action, outcome: observation.kind, ms });
     const state = await recordObservation(this.#deps, this.#row, this.#owner, observation, {
       ms: Math.round(ms),
       nearMiss: this.#refusedToWrite,
     });
     this.#deps.logger.info(
-      { tenant, operation, attempt, outcome: observation.kind, state, ms: Math.round(ms) },
+      {
+        ...subjectOf(this.#row),
+        action,
+        connection,
+        outcome: observation.kind,
+        ...("cause" in observation ? { cause: observation.cause } : {}),
+        ...("code" in observation ? { code: observation.code } : {}),
+        ...("httpStatus" in observation ? { statusCode: observation.httpStatus } : {}),
+        from: "IN_FLIGHT",
+        state,
+        ms: Math.round(ms),
+      },
       "provider call recorded",
     );
     return { kind: "recorded", observation: observation.kind, state };

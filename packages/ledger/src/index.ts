@@ -27,6 +27,7 @@ export {
   postpone,
   raiseGeneration,
   reportPoisoned,
+  type SweptJob,
   sweepDeadWorkers,
   sweepExpiredLeases,
   visitDueInbox,
