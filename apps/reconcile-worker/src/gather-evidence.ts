@@ -1,6 +1,13 @@
 import type { Connection, TransitionRow } from "@countersign/ledger";
 import { getReferences, type Ledger, openPayload } from "@countersign/ledger";
-import type { LookupCall, LookupQuery, LookupResult, Match, ObservationKind, SignatureProvider } from "@countersign/provider";
+import type {
+  LookupCall,
+  LookupQuery,
+  LookupResult,
+  Match,
+  ObservationKind,
+  SignatureProvider,
+} from "@countersign/provider";
 import type { Logger } from "@countersign/runtime";
 import { askProvider, type Look } from "./ask-provider.js";
 import { readsByReference } from "./capabilities.js";

@@ -25,10 +25,8 @@ export async function pollRequest(deps: ReconcileDeps, item: WorkItem): Promise<
   if (connection.circuitOpen || connection.pausedForMs > 0) {
     return { kind: "later", delayMs: Math.max(connection.pausedForMs, deps.backoff.maxMs), what: "connection-closed" };
   }
-  const result = await askProvider(
-    deps.logger,
-    { tenant: tenantId, connection: connectionId, kind: "reference" },
-    () => provider.lookup({ by: "reference", ref: providerRef }, lookupCall(deps, connection)),
+  const result = await askProvider(deps.logger, { tenant: tenantId, connection: connectionId, kind: "reference" }, () =>
+    provider.lookup({ by: "reference", ref: providerRef }, lookupCall(deps, connection)),
   );
   await afterLook(deps, connection, result);
   if (result.kind === "failed") {

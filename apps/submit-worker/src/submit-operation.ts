@@ -189,7 +189,9 @@ class Attempt {
 
   async run(span: OpenSpan): Promise<SubmitOutcome> {
     const outcome = await this.#run();
-    span.note(outcome.kind === "recorded" ? { outcome: outcome.observation, state: outcome.state } : { outcome: outcome.kind });
+    span.note(
+      outcome.kind === "recorded" ? { outcome: outcome.observation, state: outcome.state } : { outcome: outcome.kind },
+    );
     return outcome;
   }
 
