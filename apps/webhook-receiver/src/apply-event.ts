@@ -105,7 +105,8 @@ function reportApplied(
     ms: Date.now() - startedAt,
   };
   if (outcome !== "gone") parts.logger.info(facts, "event applied");
-  recordSpan({ name: "webhook.apply", of: operation ?? event, related: [event], startedAt, facts });
+  const related = operation === undefined ? [] : [event];
+  recordSpan({ name: "webhook.apply", of: operation ?? event, related, startedAt, facts });
 }
 
 async function applyEntry(

@@ -15,7 +15,7 @@ import {
   type VerifyResult,
   type WebhookContract,
 } from "@countersign/provider";
-import { type Logger, recordSpan } from "@countersign/runtime";
+import { type Logger, recordSpan, withinTrace } from "@countersign/runtime";
 import { EndpointCache } from "./endpoint-cache.js";
 import type { EndpointWatch } from "./endpoint-watch.js";
 import { GroupCommit } from "./group-commit.js";
@@ -228,7 +228,7 @@ function handOff(
   const jobs = inboxIds.map(
     (subjectId): DueJob => ({ queue: "webhook-apply", tenantId, kind: "inbox", subjectId, eventNo: 0, dispatches: 0 }),
   );
-  give(jobs).then(
+  withinTrace(inboxIds[0] ?? "", () => give(jobs)).then(
     ({ failed }) => metrics.handOff.inc({ outcome: failed === 0 ? "added" : "failed" }),
     (error: unknown) => {
       metrics.handOff.inc({ outcome: "failed" });
