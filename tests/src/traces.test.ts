@@ -58,7 +58,7 @@ describe("with a receiver that answers", () => {
         second.includes("reconcile"),
     );
     // What was still queued in the processes is sent by their end.
-    for (const each of scene.fleet.processes) await each.kill("SIGTERM");
+    await Promise.all(scene.fleet.processes.map((each) => each.kill("SIGTERM")));
   });
   afterAll(async () => {
     await scene.stop();
@@ -169,7 +169,9 @@ describe.each([
         async () => submit?.output ?? "",
         (output) => output.includes("traces are not delivered"),
       );
-      for (const each of scene.fleet.processes) expect(await each.kill("SIGTERM"), each.output).toBe(0);
+      await Promise.all(
+        scene.fleet.processes.map(async (each) => expect(await each.kill("SIGTERM"), each.output).toBe(0)),
+      );
       for (const { output } of scene.fleet.processes) {
         expect(output.split("traces are not delivered").length).toBeLessThanOrEqual(2);
       }

@@ -210,7 +210,7 @@ class Attempt {
     if (!(await this.#permitted(connection))) return await this.#record({ kind: "not-sent", cause: "no-permit" }, 0);
     const mine = await this.#stillMine().catch((error: unknown) => {
       this.#deps.logger.warn(
-        { err: error, tenant: this.#row.tenant_id, operation: this.#row.operation_id },
+        { err: error, ...subjectOf(this.#row) },
         "row unreadable",
       );
       return undefined;
@@ -230,11 +230,11 @@ class Attempt {
   }
 
   async #connection(): Promise<Opened | undefined> {
-    const { tenant_id: tenantId, connection_id: connectionId, operation_id: operation } = this.#row;
+    const { tenant_id: tenantId, connection_id: connectionId } = this.#row;
     try {
       return await this.#deps.connection(tenantId, connectionId);
     } catch (error) {
-      this.#deps.logger.warn({ err: error, tenant: tenantId, operation }, "connection unreadable");
+      this.#deps.logger.warn({ err: error, ...subjectOf(this.#row) }, "connection unreadable");
       return undefined;
     }
   }
@@ -247,7 +247,7 @@ class Attempt {
       return await permit(connection, leaseMs - this.#clock.elapsedMs() - deadlineMs - marginMs * 2);
     } catch (error) {
       logger.warn(
-        { err: error, tenant: this.#row.tenant_id, operation: this.#row.operation_id },
+        { err: error, ...subjectOf(this.#row) },
         "no permit to be had",
       );
       return false;
@@ -290,7 +290,7 @@ class Attempt {
       }
     } catch (error) {
       this.#deps.logger.warn(
-        { err: error, tenant: this.#row.tenant_id, operation: this.#row.operation_id },
+        { err: error, ...subjectOf(this.#row) },
         "document unreadable",
       );
       return "unreadable";
@@ -299,7 +299,7 @@ class Attempt {
       return assembleBody(request, documents).digest === opened.bodyDigest ? "same" : "changed";
     } catch (error) {
       this.#deps.logger.warn(
-        { err: error, tenant: this.#row.tenant_id, operation: this.#row.operation_id },
+        { err: error, ...subjectOf(this.#row) },
         "body differs",
       );
       return "changed";
@@ -361,7 +361,7 @@ class Attempt {
       });
     } catch (error) {
       // An adapter that throws may have sent: never a failure, never a success.
-      this.#deps.logger.error({ err: error, tenant: tenantId, operation: operationId }, "adapter threw");
+      this.#deps.logger.error({ err: error, ...subjectOf(this.#row) }, "adapter threw");
       return { kind: "ambiguous", cause: "adapter-threw" };
     }
   }

@@ -119,5 +119,9 @@ export async function startTracing(name: string, logger: Logger, env = process.e
 export async function stopTracing(limitMs: number): Promise<void> {
   const stopping = tracer;
   tracer = undefined;
-  await stopping?.stop(limitMs);
+  try {
+    await stopping?.stop(limitMs);
+  } catch {
+    // What could not be sent is lost; the process ends all the same.
+  }
 }
