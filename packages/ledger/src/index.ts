@@ -43,6 +43,7 @@ export {
   postpone,
   raiseGeneration,
   reportPoisoned,
+  type SweptJob,
   sweepDeadWorkers,
   sweepExpiredLeases,
   visitDueInbox,
