@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { addConnection } from "./commands/connection.js";
+import { addConsoleAccess } from "./commands/console-access.js";
 import { addHold } from "./commands/hold.js";
 import { addInbox } from "./commands/inbox.js";
 import { addKey } from "./commands/key.js";
@@ -48,6 +49,7 @@ function buildProgram(tools: CommandTools): Command {
   addMigrate(program, tools);
   addTenant(program, tools);
   addKey(program, tools);
+  addConsoleAccess(program, tools);
   addConnection(program, tools);
   addWebhookEndpoint(program, tools);
   addWebhook(program, tools);

@@ -78,7 +78,9 @@ function Frame({ children }: { children: ReactNode }) {
   const [search] = useSearchParams();
   const tenant = /^\/t\/([^/]+)\//.exec(path)?.[1] ?? search.get("tenant") ?? session.tenants[0] ?? "";
   // biome-ignore lint/correctness/useExhaustiveDependencies: another page begins at its top
-  useEffect(() => window.scrollTo(0, 0), [path]);
+  useEffect(() => {
+    window.scrollTo(0, 0);
+  }, [path]);
   const entries = [
     [`/?tenant=${tenant}`, "Overview"],
     [`/t/${tenant}/operations`, "Operations"],
