@@ -12,6 +12,7 @@ const providers = createProviders();
 runWorker({
   name: "reconcile-worker",
   queue: "reconcile",
+  retention: true,
   concurrency: config.RECONCILE_CONCURRENCY,
   handler: ({ ledger, queues, logger, metrics, windows, processId, permits, health }) => {
     const verdicts = metrics.counter({
