@@ -122,6 +122,15 @@ export function runWorker(options: WorkerProcess): void {
     help: "Jobs that ended, by queue and outcome",
     labels: ["queue", "outcome"],
   });
+  const transitions = metrics.counter({
+    name: "countersign_transitions_total",
+    help: "State transitions that this process made, by edge of the state machine; sweep: leases that ended",
+    labels: ["edge"],
+  });
+  const handOverFailures = metrics.counter({
+    name: "countersign_due_hand_over_failures_total",
+    help: "Due rows that the due loop could not hand to their queue; they stay due",
+  });
   const running = new Running(
     new Ledger({
       databaseUrl: config.DATABASE_URL,
@@ -129,6 +138,7 @@ export function runWorker(options: WorkerProcess): void {
       prepare: config.DATABASE_PREPARE,
       maxConnections: Math.max(config.DATABASE_POOL, Math.ceil(options.concurrency / 2)),
       applicationName: `countersign-${options.name}`,
+      onTransition: (edge, count) => transitions.inc({ edge }, count),
     }),
     openQueues({
       redisUrl: config.REDIS_URL,
@@ -178,6 +188,10 @@ export function runWorker(options: WorkerProcess): void {
         redispatchMs: config.REDISPATCH_MS,
         signingPollMs: config.SIGNING_POLL_MS,
         dead: { afterMs: config.WORKER_DEAD_MS, heardMs: heart.heardMs },
+        onPass: ({ swept, failed }) => {
+          if (swept > 0) transitions.inc({ edge: "sweep" }, swept);
+          if (failed > 0) handOverFailures.inc(failed);
+        },
       });
       if (options.retention === true) {
         running.retention = startRetention({
