@@ -12,6 +12,7 @@ import {
   type WorkItem,
 } from "@countersign/ledger";
 import {
+  type LookupQuery,
   type LookupResult,
   type Match,
   meansSent,
@@ -20,8 +21,8 @@ import {
 } from "@countersign/provider";
 import { backoffMs } from "@countersign/runtime";
 import { afterLook } from "./after-look.js";
+import { askProvider } from "./ask-provider.js";
 import { readsByReference } from "./capabilities.js";
-import { guarded } from "./gather-evidence.js";
 import { lookupCall, type OpenConnection, type ReconcileDeps } from "./reconcile-deps.js";
 import type { WorkEnd } from "./run-work.js";
 import { voidRequestOf } from "./void-request.js";
@@ -70,12 +71,15 @@ async function look(
 ): Promise<LookupResult | undefined> {
   const call = lookupCall(deps, connection);
   const { tenantId, operationId, targetRef } = operation;
+  const about = { tenant: tenantId, operation: operationId, connection: connection.connectionId };
+  const ask = (query: LookupQuery): Promise<LookupResult> =>
+    askProvider(deps.logger, { ...about, kind: query.by }, () => provider.lookup(query, call));
   if (operation.action === "SEND") {
     if (!provider.capabilities.SEND.lookup.byMetadata || !connection.metadataLookup) return undefined;
-    return await guarded(provider.lookup({ by: "metadata", tenantId, operationId }, call));
+    return await ask({ by: "metadata", tenantId, operationId });
   }
   if (operation.action !== "VOID" || targetRef === null || !readsByReference(provider)) return undefined;
-  return await guarded(provider.lookup({ by: "reference", ref: targetRef }, call));
+  return await ask({ by: "reference", ref: targetRef });
 }
 
 async function auditSend(

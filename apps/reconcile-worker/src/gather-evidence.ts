@@ -1,6 +1,15 @@
 import type { Connection, TransitionRow } from "@countersign/ledger";
 import { getReferences, type Ledger, openPayload } from "@countersign/ledger";
-import type { LookupCall, LookupResult, Match, ObservationKind, SignatureProvider } from "@countersign/provider";
+import type {
+  LookupCall,
+  LookupQuery,
+  LookupResult,
+  Match,
+  ObservationKind,
+  SignatureProvider,
+} from "@countersign/provider";
+import type { Logger } from "@countersign/runtime";
+import { askProvider, type Look } from "./ask-provider.js";
 import { readsByReference } from "./capabilities.js";
 import type { EvidenceFound, KnownReference } from "./verdict.js";
 
@@ -12,6 +21,7 @@ export interface Asking {
   call: LookupCall;
   /** What one list for many has already said of this row. */
   listed?: LookupResult;
+  logger: Logger;
 }
 
 const observationKinds: readonly ObservationKind[] = [
@@ -101,7 +111,7 @@ async function lookUpSend(
   references: readonly KnownReference[],
   asking: Asking,
 ): Promise<EvidenceFound["lookup"]> {
-  const { provider, connection, call, listed } = asking;
+  const { provider, connection, listed } = asking;
   const { lookup } = provider.capabilities.SEND;
   const [first, ...more] = references;
   // A webhook or a late answer already shows it; the lookup would only repeat that.
@@ -109,24 +119,25 @@ async function lookUpSend(
     first !== undefined && first.role !== "draft" && (first.source === "webhook" || first.source === "late-answer");
   if (shown && more.length === 0) return undefined;
   if (first !== undefined && more.length === 0 && lookup.byReference) {
-    return { by: "reference", result: await guarded(provider.lookup({ by: "reference", ref: first.ref }, call)) };
+    return await ask(row, asking, { by: "reference", ref: first.ref });
   }
   if (listed !== undefined) return { by: "list", result: listed };
   if (!lookup.byMetadata || !connection.metadataLookup) return undefined;
-  const query = { by: "metadata", tenantId: row.tenant_id, operationId: row.operation_id } as const;
-  return { by: "metadata", result: await guarded(provider.lookup(query, call)) };
+  return await ask(row, asking, { by: "metadata", tenantId: row.tenant_id, operationId: row.operation_id });
 }
 
-async function readTarget(row: TransitionRow, { provider, call }: Asking): Promise<EvidenceFound["lookup"]> {
-  if (row.target_ref === null || !readsByReference(provider)) return undefined;
-  return { by: "reference", result: await guarded(provider.lookup({ by: "reference", ref: row.target_ref }, call)) };
+async function readTarget(row: TransitionRow, asking: Asking): Promise<EvidenceFound["lookup"]> {
+  if (row.target_ref === null || !readsByReference(asking.provider)) return undefined;
+  return await ask(row, asking, { by: "reference", ref: row.target_ref });
 }
 
-/** An adapter that throws has looked at nothing. */
-export async function guarded(work: Promise<LookupResult>): Promise<LookupResult> {
-  try {
-    return await work;
-  } catch {
-    return { kind: "failed", cause: "adapter-threw", ms: 0 };
-  }
+async function ask(row: TransitionRow, { provider, call, logger }: Asking, query: LookupQuery) {
+  const look: Look = {
+    tenant: row.tenant_id,
+    operation: row.operation_id,
+    attempt: row.attempt_no,
+    connection: row.connection_id,
+    kind: query.by,
+  };
+  return { by: query.by, result: await askProvider(logger, look, () => provider.lookup(query, call)) };
 }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { claimManyForReconcile, dueForLookup } from "@countersign/ledger";
 import type { LookupResult, SignatureProvider } from "@countersign/provider";
 import { afterLook } from "./after-look.js";
+import { askProvider, type Look } from "./ask-provider.js";
 import { isClosed } from "./gather-evidence.js";
 import { claimOf, lookupCall, type OpenConnection, type ReconcileDeps } from "./reconcile-deps.js";
 import type { Claimed } from "./reconcile-operation.js";
@@ -40,6 +41,14 @@ export async function claimCompanions(
   });
 }
 
+const lookOf = ([first, ...others]: readonly Claimed[], connection: OpenConnection): Look => ({
+  tenant: connection.tenantId,
+  connection: connection.connectionId,
+  kind: "list",
+  operation: first?.row.operation_id,
+  related: others.map(({ row }) => row.operation_id),
+});
+
 /**
  * One list for all of them. A row that it shows is settled by it; one that it doesn't show only where this connection's
  * list has been verified, else its own lookup follows. A list that failed failed for all: nobody asks again at once.
@@ -57,8 +66,11 @@ export async function listForMany(
     operationIds,
     createdAfter: new Date(Math.min(...firstAttempts) - clockMarginMs),
   };
-  const answer = await provider.lookupMany?.(query, lookupCall(deps, connection));
-  if (answer === undefined) return new Map();
+  const { lookupMany } = provider;
+  if (lookupMany === undefined) return new Map();
+  const answer = await askProvider(deps.logger, lookOf(claimed, connection), () =>
+    lookupMany.call(provider, query, lookupCall(deps, connection)),
+  );
   await afterLook(deps, connection, answer);
   if (answer.kind === "failed") return new Map(operationIds.map((id) => [id, answer]));
   const mayBeAbsent = provider.capabilities.SEND.lookup.documented || connection.lookupVerification?.list === true;

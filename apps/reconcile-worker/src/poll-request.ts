@@ -2,8 +2,8 @@ import { applyPolled, type Polled, type PollSubject, readPoll, type WorkItem } f
 import { type LookupResult, signingStatusOf } from "@countersign/provider";
 import { backoffMs, operationId } from "@countersign/runtime";
 import { afterLook } from "./after-look.js";
+import { askProvider } from "./ask-provider.js";
 import { readsByReference } from "./capabilities.js";
-import { guarded } from "./gather-evidence.js";
 import { lookupCall, type ReconcileDeps } from "./reconcile-deps.js";
 import type { WorkEnd } from "./run-work.js";
 
@@ -25,7 +25,9 @@ export async function pollRequest(deps: ReconcileDeps, item: WorkItem): Promise<
   if (connection.circuitOpen || connection.pausedForMs > 0) {
     return { kind: "later", delayMs: Math.max(connection.pausedForMs, deps.backoff.maxMs), what: "connection-closed" };
   }
-  const result = await guarded(provider.lookup({ by: "reference", ref: providerRef }, lookupCall(deps, connection)));
+  const result = await askProvider(deps.logger, { tenant: tenantId, connection: connectionId, kind: "reference" }, () =>
+    provider.lookup({ by: "reference", ref: providerRef }, lookupCall(deps, connection)),
+  );
   await afterLook(deps, connection, result);
   if (result.kind === "failed") {
     const delayMs = Math.max(result.retryAfterMs ?? 0, backoffMs(item.attempts, deps.backoff));

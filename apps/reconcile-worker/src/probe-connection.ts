@@ -1,7 +1,7 @@
 import { finishWork, halfOpen, noteProviderUp, type WorkItem } from "@countersign/ledger";
 import { newId } from "@countersign/runtime";
 import { healthOfLookup } from "@countersign/worker";
-import { guarded } from "./gather-evidence.js";
+import { askProvider } from "./ask-provider.js";
 import { lookupCall, type ReconcileDeps } from "./reconcile-deps.js";
 import type { WorkEnd } from "./run-work.js";
 
@@ -26,7 +26,9 @@ export async function probeConnection(deps: ReconcileDeps, item: WorkItem): Prom
   const query = lookup.byMetadata
     ? ({ by: "metadata", tenantId, operationId: newId() } as const)
     : ({ by: "reference", ref: newId() } as const);
-  const result = await guarded(provider.lookup(query, lookupCall(deps, connection)));
+  const result = await askProvider(deps.logger, { tenant: tenantId, connection: connectionId, kind: query.by }, () =>
+    provider.lookup(query, lookupCall(deps, connection)),
+  );
   if (healthOfLookup(result) === "up") {
     await noteProviderUp(deps.ledger, tenantId, connectionId);
     await finishWork(deps.ledger.sql, item);

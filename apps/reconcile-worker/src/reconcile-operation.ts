@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { claimForReconcile, postpone, type TransitionRow } from "@countersign/ledger";
 import type { LookupResult } from "@countersign/provider";
+import { inSpan, type SpanStart } from "@countersign/runtime";
 import { claimCompanions, listForMany } from "./list-for-many.js";
 import { claimOf, type ReconcileDeps } from "./reconcile-deps.js";
 import { Pass, type PassResult } from "./reconcile-pass.js";
@@ -38,6 +39,7 @@ export async function reconcileOperation(
     }
     return { kind: "not-claimed", found: found?.state ?? "missing" };
   }
+  reportClaim(deps, claim.row);
   const first = { row: claim.row, owner };
   const { verdict, state } = await settle(deps, first);
   return { kind: "decided", verdict: verdict.kind, state };
@@ -49,11 +51,17 @@ async function settle(deps: ReconcileDeps, first: Claimed): Promise<PassResult> 
   const provider = deps.provider(connection.provider);
   if (provider === undefined) throw new Error(`no adapter for provider ${connection.provider}`);
   const run = async (claimed: Claimed, listed?: LookupResult): Promise<PassResult> => {
-    const result = await new Pass(deps, claimed.row, claimed.owner, connection, provider).run(listed);
-    report(deps, claimed.row, result);
+    const started = performance.now();
+    const result = await inSpan(spanOf(claimed.row), async (span) => {
+      const ended = await new Pass(deps, claimed.row, claimed.owner, connection, provider).run(listed);
+      span.note({ verdict: ended.verdict.kind, reason: ended.verdict.reason, state: ended.state });
+      return ended;
+    });
+    report(deps, claimed.row, result, performance.now() - started);
     return result;
   };
   const companions = await claimCompanions(deps, first, connection, provider);
+  for (const companion of companions) reportClaim(deps, companion.row);
   if (companions.length === 0) return await run(first);
   const listed = await listForMany(deps, [first, ...companions], connection, provider);
   for (let index = 0; index < companions.length; index += sideBySide) {
@@ -72,16 +80,31 @@ async function settle(deps: ReconcileDeps, first: Claimed): Promise<PassResult> 
   return await run(first, listed.get(row.operation_id));
 }
 
-function report(deps: ReconcileDeps, row: TransitionRow, { verdict, state }: PassResult): void {
+/** Whose line or span it is. */
+const factsOf = (row: TransitionRow) => ({
+  tenant: row.tenant_id,
+  operation: row.operation_id,
+  attempt: row.attempt_no,
+  action: row.action,
+  connection: row.connection_id,
+});
+
+const spanOf = (row: TransitionRow): SpanStart => ({ name: "reconcile", of: row.operation_id, facts: factsOf(row) });
+
+function reportClaim(deps: ReconcileDeps, row: TransitionRow): void {
+  deps.logger.info({ ...factsOf(row), from: "UNKNOWN", state: row.state }, "claimed");
+}
+
+function report(deps: ReconcileDeps, row: TransitionRow, { verdict, state }: PassResult, ms: number): void {
   deps.decided?.({ action: row.action, verdict: verdict.kind, state });
   deps.logger.info(
     {
-      tenant: row.tenant_id,
-      operation: row.operation_id,
-      attempt: row.attempt_no,
+      ...factsOf(row),
       verdict: verdict.kind,
       reason: verdict.reason,
+      from: "RECONCILING",
       state,
+      ms: Math.round(ms),
     },
     "reconciled",
   );

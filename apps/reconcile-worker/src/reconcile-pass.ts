@@ -51,6 +51,7 @@ export class Pass {
       provider: this.#provider,
       connection: this.#connection,
       call: lookupCall(deps, this.#connection),
+      logger: deps.logger,
       ...(listed === undefined ? {} : { listed }),
     });
     if (evidence.lookup !== undefined && evidence.lookup.by !== "list") {

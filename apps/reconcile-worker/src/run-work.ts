@@ -23,11 +23,17 @@ const failuresForTicket = 5;
 export async function runWork(deps: ReconcileDeps, tenantId: string, workItemId: string): Promise<WorkOutcome> {
   const item = await claimWork(deps.ledger, tenantId, workItemId, randomUUID(), deps.leaseMs);
   if (item === undefined) return { kind: "not-claimed" };
+  const started = performance.now();
   const end = await runOrPostpone(deps, item);
   if (end.kind === "later") await postponeWork(deps.ledger.sql, item, Math.min(end.delayMs, longestDelayMs));
-  deps.logger.info({ tenant: tenantId, kind: item.kind, outcome: end.what }, "work item run");
+  const ms = Math.round(performance.now() - started);
+  deps.logger.info({ tenant: tenantId, kind: item.kind, ...operationOf(item), outcome: end.what, ms }, "work item run");
   return end;
 }
+
+/** Polls and probes are about a request or a connection; their subject may be the provider's own reference. */
+const operationOf = ({ kind, subjectId }: WorkItem): { operation?: string } =>
+  kind === "audit" || kind === "policy" ? { operation: subjectId } : {};
 
 /** One that fails is done again later; one that fails again and again is a person's. It is never lost. */
 async function runOrPostpone(deps: ReconcileDeps, item: WorkItem): Promise<WorkEnd> {

@@ -69,7 +69,13 @@ export async function recordObservation(
     } catch (error) {
       if (wait === undefined || sqlState(error) === guardStates.referenceOfAnotherOperation) throw error;
       deps.logger.warn(
-        { err: error, tenant: row.tenant_id, operation: row.operation_id },
+        {
+          err: error,
+          tenant: row.tenant_id,
+          operation: row.operation_id,
+          attempt: row.attempt_no,
+          outcome: observation.kind,
+        },
         "result not stored: written again",
       );
       await new Promise((resolve) => setTimeout(resolve, wait));

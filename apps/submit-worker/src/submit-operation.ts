@@ -16,6 +16,7 @@ import {
   recordNearMiss,
   sendBeforePassed,
   signingStatusOf,
+  type TransitionRow,
 } from "@countersign/ledger";
 import {
   assembleBody,
@@ -25,7 +26,7 @@ import {
   type ProviderStatus,
   type SignatureProvider,
 } from "@countersign/provider";
-import type { Logger } from "@countersign/runtime";
+import { inSpan, type Logger, type OpenSpan } from "@countersign/runtime";
 import { healthOf } from "@countersign/worker";
 import { type Clocks, LeaseClock } from "./lease-clock.js";
 import { preparedRequest } from "./prepared-request.js";
@@ -68,6 +69,9 @@ export type SubmitOutcome =
   | { kind: "payload-changed" }
   | { kind: "recorded"; observation: Observation["kind"]; state: string };
 
+const httpStatusOf = (observation: Observation): number | undefined =>
+  "httpStatus" in observation ? observation.httpStatus : undefined;
+
 /** How old a claim may be, ms, before a first attempt re-reads its row too. */
 const freshClaimMs = 250;
 
@@ -82,6 +86,7 @@ export async function submitOperation(deps: SubmitDeps, tenantId: string, operat
     ...(deps.clocks === undefined ? {} : { clocks: deps.clocks }),
   });
   const owner = randomUUID();
+  const asked = performance.now();
   // If this commit goes unanswered no call is made: the error ends the job, and the sweeper finds the row.
   const [claim] = await claimForSubmit(deps.ledger, [
     {
@@ -96,8 +101,12 @@ export async function submitOperation(deps: SubmitDeps, tenantId: string, operat
     },
   ]);
   if (claim === undefined || !claim.applied) return notClaimed(deps, tenantId, operationId);
-  const attempt = new Attempt(deps, claim.row, owner, clock);
-  return await attempt.run();
+  const { row } = claim;
+  const attempt = new Attempt(deps, row, owner, clock);
+  const facts = { ...subjectOf(row), action: row.action, connection: row.connection_id };
+  const ms = Math.round(performance.now() - asked);
+  deps.logger.info({ ...facts, from: "PLANNED", state: row.state, ms }, "claimed");
+  return await inSpan({ name: "submit", of: operationId, facts }, (span) => attempt.run(span));
 }
 
 /** Zero rows: stop. What stood in the way decides only when somebody looks next. */
@@ -116,7 +125,11 @@ async function notClaimed(deps: SubmitDeps, tenantId: string, operationId: strin
       actor: "submit-worker",
       reason: "absence-proof-aged",
     });
-    if (moved.applied) await deps.handOver([jobOf(moved.row.event_no, "reconcile", tenantId, operationId)]);
+    if (moved.applied) {
+      const { row } = moved;
+      deps.logger.info({ ...subjectOf(row), from: "PLANNED", state: row.state, reason: row.reason }, "not sent");
+      await deps.handOver([jobOf(row.event_no, "reconcile", tenantId, operationId)]);
+    }
   } else if (found.waitMs > 0 || found.held || found.circuitOpen) {
     // By chance, so that what waited together does not come back together; a release makes it due earlier.
     const blocked = found.held ? heldWaitMs : found.circuitOpen ? (deps.circuitWaitMs ?? heldWaitMs) : 0;
@@ -152,6 +165,13 @@ export const jobOf = (eventNo: number, queue: DueJob["queue"], tenantId: string,
   dispatches: 0,
 });
 
+/** Whose line or span it is. */
+const subjectOf = (row: TransitionRow) => ({
+  tenant: row.tenant_id,
+  operation: row.operation_id,
+  attempt: row.attempt_no,
+});
+
 /** One attempt under one lease. */
 class Attempt {
   readonly #deps: SubmitDeps;
@@ -167,7 +187,15 @@ class Attempt {
     this.#clock = clock;
   }
 
-  async run(): Promise<SubmitOutcome> {
+  async run(span: OpenSpan): Promise<SubmitOutcome> {
+    const outcome = await this.#run();
+    span.note(
+      outcome.kind === "recorded" ? { outcome: outcome.observation, state: outcome.state } : { outcome: outcome.kind },
+    );
+    return outcome;
+  }
+
+  async #run(): Promise<SubmitOutcome> {
     const row = this.#row;
     const opened = await openApproved(this.#deps.ledger, row);
     if (opened.kind === "changed") return await this.#changed(opened.what);
@@ -182,7 +210,7 @@ class Attempt {
     if (!(await this.#permitted(connection))) return await this.#record({ kind: "not-sent", cause: "no-permit" }, 0);
     const mine = await this.#stillMine().catch((error: unknown) => {
       this.#deps.logger.warn(
-        { err: error, tenant: this.#row.tenant_id, operation: this.#row.operation_id },
+        { err: error, ...subjectOf(this.#row) },
         "row unreadable",
       );
       return undefined;
@@ -194,7 +222,7 @@ class Attempt {
       return await this.#record({ kind: "not-sent", cause: "claim-gone" }, 0);
     }
     const started = performance.now();
-    const observation = await this.#call(request, connection);
+    const observation = await this.#callInSpan(request, connection);
     const ms = performance.now() - started;
     await this.#deps.health?.note(connection, healthOf(observation));
     if (this.#refusedToWrite) await this.#nearMiss("woke-after-lease");
@@ -202,11 +230,11 @@ class Attempt {
   }
 
   async #connection(): Promise<Opened | undefined> {
-    const { tenant_id: tenantId, connection_id: connectionId, operation_id: operation } = this.#row;
+    const { tenant_id: tenantId, connection_id: connectionId } = this.#row;
     try {
       return await this.#deps.connection(tenantId, connectionId);
     } catch (error) {
-      this.#deps.logger.warn({ err: error, tenant: tenantId, operation }, "connection unreadable");
+      this.#deps.logger.warn({ err: error, ...subjectOf(this.#row) }, "connection unreadable");
       return undefined;
     }
   }
@@ -219,7 +247,7 @@ class Attempt {
       return await permit(connection, leaseMs - this.#clock.elapsedMs() - deadlineMs - marginMs * 2);
     } catch (error) {
       logger.warn(
-        { err: error, tenant: this.#row.tenant_id, operation: this.#row.operation_id },
+        { err: error, ...subjectOf(this.#row) },
         "no permit to be had",
       );
       return false;
@@ -234,7 +262,7 @@ class Attempt {
   /** Stored, but no longer what was approved: nothing was sent, a person decides. */
   async #changed(what: string): Promise<SubmitOutcome> {
     const { tenant_id: tenantId, operation_id: operationId } = this.#row;
-    await payloadChanged(this.#deps.ledger, {
+    const moved = await payloadChanged(this.#deps.ledger, {
       tenantId,
       operationId,
       owner: this.#owner,
@@ -242,8 +270,9 @@ class Attempt {
       reason: "payload-changed-after-approval",
       evidence: { what },
     });
+    const state = moved.applied ? moved.row.state : (moved.found?.state ?? "missing");
     this.#deps.logger.error(
-      { tenant: tenantId, operation: operationId, reason: "payload-changed" },
+      { ...subjectOf(this.#row), from: "IN_FLIGHT", state, reason: "payload-changed" },
       "nothing was sent",
     );
     return { kind: "payload-changed" };
@@ -261,7 +290,7 @@ class Attempt {
       }
     } catch (error) {
       this.#deps.logger.warn(
-        { err: error, tenant: this.#row.tenant_id, operation: this.#row.operation_id },
+        { err: error, ...subjectOf(this.#row) },
         "document unreadable",
       );
       return "unreadable";
@@ -270,7 +299,7 @@ class Attempt {
       return assembleBody(request, documents).digest === opened.bodyDigest ? "same" : "changed";
     } catch (error) {
       this.#deps.logger.warn(
-        { err: error, tenant: this.#row.tenant_id, operation: this.#row.operation_id },
+        { err: error, ...subjectOf(this.#row) },
         "body differs",
       );
       return "changed";
@@ -285,6 +314,16 @@ class Attempt {
     return (
       found?.leaseOwner === this.#owner && found.attemptNo === row.attempt_no && found.evidenceNo === row.evidence_no
     );
+  }
+
+  #callInSpan(request: PreparedRequest, connection: Opened): Promise<Observation> {
+    const { action, connection_id: connectionId, operation_id: of } = this.#row;
+    const facts = { ...subjectOf(this.#row), action, connection: connectionId };
+    return inSpan({ name: "provider.call", of, facts }, async (span) => {
+      const observation = await this.#call(request, connection);
+      span.note({ outcome: observation.kind, status: httpStatusOf(observation) });
+      return observation;
+    });
   }
 
   async #call(request: PreparedRequest, connection: Opened): Promise<Observation> {
@@ -322,7 +361,7 @@ class Attempt {
       });
     } catch (error) {
       // An adapter that throws may have sent: never a failure, never a success.
-      this.#deps.logger.error({ err: error, tenant: tenantId, operation: operationId }, "adapter threw");
+      this.#deps.logger.error({ err: error, ...subjectOf(this.#row) }, "adapter threw");
       return { kind: "ambiguous", cause: "adapter-threw" };
     }
   }
@@ -347,14 +386,25 @@ class Attempt {
   }
 
   async #record(observation: Observation, ms: number): Promise<SubmitOutcome> {
-    const { tenant_id: tenant, operation_id: operation, attempt_no: attempt, action } = this.#row;
+    const { action, connection_id: connection } = this.#row;
     this.#deps.observed?.({ action, outcome: observation.kind, ms });
     const state = await recordObservation(this.#deps, this.#row, this.#owner, observation, {
       ms: Math.round(ms),
       nearMiss: this.#refusedToWrite,
     });
     this.#deps.logger.info(
-      { tenant, operation, attempt, outcome: observation.kind, state, ms: Math.round(ms) },
+      {
+        ...subjectOf(this.#row),
+        action,
+        connection,
+        outcome: observation.kind,
+        ...("cause" in observation ? { cause: observation.cause } : {}),
+        ...("code" in observation ? { code: observation.code } : {}),
+        ...("httpStatus" in observation ? { statusCode: observation.httpStatus } : {}),
+        from: "IN_FLIGHT",
+        state,
+        ms: Math.round(ms),
+      },
       "provider call recorded",
     );
     return { kind: "recorded", observation: observation.kind, state };

@@ -19,7 +19,7 @@ import {
   signingStatusOf,
   type WebhookContract,
 } from "@countersign/provider";
-import { backoffMs, type Logger, safeError } from "@countersign/runtime";
+import { backoffMs, type Logger, recordSpan, safeError } from "@countersign/runtime";
 
 export interface ApplyParts {
   readonly ledger: Ledger;
@@ -63,33 +63,69 @@ export async function applyInboxEntry(
   parts: ApplyParts,
   row: { tenantId: string; inboxId: string },
 ): Promise<ApplyOutcome> {
+  const startedAt = Date.now();
+  const applied = await applyOrRecord(parts, row);
+  parts.onOutcome?.(applied.outcome);
+  reportApplied(parts, row, applied, startedAt);
+  return applied.outcome;
+}
+
+interface Applied {
+  readonly outcome: ApplyOutcome;
+  readonly connection?: string;
+  /** Whose request it speaks of, where that is known. */
+  readonly operation?: string | undefined;
+}
+
+async function applyOrRecord(parts: ApplyParts, row: { tenantId: string; inboxId: string }): Promise<Applied> {
   let failures = 0;
   try {
     const entry = await openInboxEntry(parts.ledger, row.tenantId, row.inboxId);
-    if (entry === undefined) return finish(parts, "gone");
+    if (entry === undefined) return { outcome: "gone" };
     failures = entry.failures;
-    return finish(parts, await applyEntry(parts, entry));
+    return { connection: entry.connectionId, ...(await applyEntry(parts, entry)) };
   } catch (error) {
-    return finish(parts, await recordFailure(parts, row, failures, error));
+    return { outcome: await recordFailure(parts, row, failures, error) };
   }
 }
 
-function finish(parts: ApplyParts, outcome: ApplyOutcome): ApplyOutcome {
-  parts.onOutcome?.(outcome);
-  return outcome;
+/** One line and one span: in the operation's trace where it is known, linked to the trace of the delivery. */
+function reportApplied(
+  parts: ApplyParts,
+  { tenantId: tenant, inboxId: event }: { tenantId: string; inboxId: string },
+  { outcome, connection, operation }: Applied,
+  startedAt: number,
+): void {
+  const facts = {
+    tenant,
+    event,
+    ...(connection === undefined ? {} : { connection }),
+    ...(operation === undefined ? {} : { operation }),
+    outcome,
+    ms: Date.now() - startedAt,
+  };
+  if (outcome !== "gone") parts.logger.info(facts, "event applied");
+  const related = operation === undefined ? [] : [event];
+  recordSpan({ name: "webhook.apply", of: operation ?? event, related, startedAt, facts });
 }
 
-async function applyEntry(parts: ApplyParts, entry: InboxEntry): Promise<ApplyOutcome> {
+async function applyEntry(
+  parts: ApplyParts,
+  entry: InboxEntry,
+): Promise<{ outcome: ApplyOutcome; operation?: string | undefined }> {
   const contract = parts.providerByName(entry.provider)?.webhooks[entry.scheme];
   if (contract === undefined) throw new ApplyError("scheme-unknown");
   // Verified when it came in; the headers were needed for that alone and are not kept.
   const event = contract.parse(entry.body, {}, entry.providerEventId);
-  if ("uninterpretable" in event) return await quarantine(parts.ledger, entry, event.reason);
+  if ("uninterpretable" in event) return { outcome: await quarantine(parts.ledger, entry, event.reason) };
   const result = await retried(() => applyEvent(parts.ledger, toApply(parts, contract, entry, event)));
   if (result.kind !== "gone" && result.evidenceFor !== undefined) {
     await lookAtOnce(parts, entry.tenantId, result.evidenceFor);
   }
-  return result.kind;
+  return {
+    outcome: result.kind,
+    ...(result.kind === "gone" ? {} : { operation: result.evidenceFor ?? result.operationId }),
+  };
 }
 
 function toApply(parts: ApplyParts, contract: WebhookContract, entry: InboxEntry, event: SigningEvent) {

@@ -15,7 +15,7 @@ import {
   type VerifyResult,
   type WebhookContract,
 } from "@countersign/provider";
-import type { Logger } from "@countersign/runtime";
+import { type Logger, recordSpan, withinTrace } from "@countersign/runtime";
 import { EndpointCache } from "./endpoint-cache.js";
 import type { EndpointWatch } from "./endpoint-watch.js";
 import { GroupCommit } from "./group-commit.js";
@@ -156,16 +156,32 @@ async function store(
   if (events === "too-many") return { status: 413, outcome: "too-large" };
   const rows = events.map((event) => readDelivery(endpoint, contract, event, headers, secretId));
   for (const row of rows) if (row.flagged === true) parts.metrics.headerIdDiffers.inc();
+  const startedAt = Date.now();
   const recorded = await commits.add(rows).catch((error: unknown) => {
     parts.watch?.failed(endpoint);
     throw error;
   });
   parts.watch?.stored(endpoint);
-  for (const each of recorded) parts.metrics.events.inc({ outcome: storedAs(each) });
+  for (const each of recorded) {
+    parts.metrics.events.inc({ outcome: storedAs(each) });
+    traceStored(endpoint, each, startedAt);
+  }
   const inboxIds = recorded.flatMap((each) => (each.kind === "stored" && !each.quarantined ? [each.inboxId] : []));
   if (inboxIds.length > 0) handOff(parts, endpoint, inboxIds);
   const { acknowledgement } = contract.scheme;
   return { status: 200, outcome: worst(recorded), ...(acknowledgement === undefined ? {} : { acknowledgement }) };
+}
+
+/** Only what is verified and new makes a trace, so that no stranger and no repeating sender fills the store of traces. */
+function traceStored(
+  { tenantId: tenant, connectionId: connection }: Endpoint,
+  recorded: Recorded,
+  startedAt: number,
+): void {
+  if (recorded.kind !== "stored") return;
+  const { inboxId } = recorded;
+  const facts = { tenant, connection, event: inboxId, outcome: storedAs(recorded) };
+  recordSpan({ name: "webhook.receive", of: inboxId, first: true, startedAt, facts });
 }
 
 /** An array is a delivery of several events, each on its own; anything else is one. */
@@ -212,7 +228,7 @@ function handOff(
   const jobs = inboxIds.map(
     (subjectId): DueJob => ({ queue: "webhook-apply", tenantId, kind: "inbox", subjectId, eventNo: 0, dispatches: 0 }),
   );
-  give(jobs).then(
+  withinTrace(inboxIds[0] ?? "", () => give(jobs)).then(
     ({ failed }) => metrics.handOff.inc({ outcome: failed === 0 ? "added" : "failed" }),
     (error: unknown) => {
       metrics.handOff.inc({ outcome: "failed" });

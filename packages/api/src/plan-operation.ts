@@ -1,10 +1,12 @@
 import type { OperationRequest, operationRequest } from "@countersign/client";
 import { type PlanRequest, preparePlan } from "@countersign/client/transaction";
 import { type PlanOutcome, plan } from "@countersign/ledger";
+import { withinTrace } from "@countersign/runtime";
 import type { z } from "zod";
 import type { ApiDeps } from "./deps.js";
 import { handOverPlanned } from "./hand-over-planned.js";
 import { badRequest, ProblemError } from "./problem.js";
+import { reportPlanned, reportRefused } from "./report-plan.js";
 
 export type { OperationRequest };
 
@@ -40,28 +42,45 @@ function toPlanRequest(tenantId: string, intentKey: string, body: Parsed): PlanR
     : { ...common, action: body.action, target: body.target, payload: body.payload };
 }
 
-/** Plans, and hands over what became due. Throws the ledger's refusals, and `payload-conflict`. */
+/**
+ * Plans, and hands over what became due. Throws the ledger's refusals, and `payload-conflict`.
+ * @param traceparent the caller's header, which the operation's trace is linked to
+ */
 export async function planOperation(
   deps: ApiDeps,
   tenantId: string,
   intentKey: string,
   body: Parsed,
-): Promise<Exclude<PlanOutcome, { kind: "conflict" }>> {
-  const prepared = await preparePlan(deps.planning, toPlanRequest(tenantId, intentKey, body));
-  const outcome = await plan(deps.ledger, prepared);
-  if (outcome.kind === "conflict") {
-    throw new ProblemError(
-      409,
-      "payload-conflict",
-      "This intent was approved with another payload: a changed payload is a new intent",
-      {
-        operationId: outcome.operationId,
-        differs: outcome.differs,
-      },
-    );
+  traceparent?: string,
+): Promise<Planned> {
+  const asked = { tenant: tenantId, action: body.action, traceparent, startedAt: Date.now() };
+  try {
+    const planned = await planOrRefuse(deps, toPlanRequest(tenantId, intentKey, body));
+    reportPlanned(deps, asked, planned);
+    if (planned.kind === "created") {
+      withinTrace(planned.operation.operationId, () =>
+        handOverPlanned(deps, tenantId, [planned.operation, ...planned.alsoPlanned]),
+      );
+    }
+    return planned;
+  } catch (error) {
+    reportRefused(asked, error);
+    throw error;
   }
-  if (outcome.kind === "created") {
-    handOverPlanned(deps, tenantId, [outcome.operation, ...outcome.alsoPlanned]);
-  }
-  return outcome;
+}
+
+type Planned = Exclude<PlanOutcome, { kind: "conflict" }>;
+
+async function planOrRefuse(deps: ApiDeps, request: PlanRequest): Promise<Planned> {
+  const outcome = await plan(deps.ledger, await preparePlan(deps.planning, request));
+  if (outcome.kind !== "conflict") return outcome;
+  throw new ProblemError(
+    409,
+    "payload-conflict",
+    "This intent was approved with another payload: a changed payload is a new intent",
+    {
+      operationId: outcome.operationId,
+      differs: outcome.differs,
+    },
+  );
 }

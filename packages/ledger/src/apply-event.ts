@@ -32,7 +32,7 @@ export interface EventToApply {
  */
 export async function applyEvent(ledger: Ledger, event: EventToApply): Promise<Application> {
   const ordinary = await applyOrdinary(ledger, event);
-  return ordinary === undefined ? await applyAny(ledger, event) : { kind: ordinary };
+  return ordinary ?? (await applyAny(ledger, event));
 }
 
 async function applyAny(ledger: Ledger, event: EventToApply): Promise<Application> {
@@ -70,7 +70,7 @@ async function applyAny(ledger: Ledger, event: EventToApply): Promise<Applicatio
     const bound = evidence === undefined ? row : await readSigning(sql, key);
     if (bound === undefined || bound.operationId === null)
       return { ...(await leaveUnbound(sql, inbox, event)), ...withEvidence };
-    return { ...(await tell(sql, inbox, key, event.status)), ...withEvidence };
+    return { ...(await tell(sql, inbox, key, event.status)), operationId: bound.operationId, ...withEvidence };
   });
 }
 

@@ -22,7 +22,7 @@ const statement = `WITH s AS MATERIALIZED (
     UPDATE webhook_inbox w SET status = CASE WHEN i.moves THEN 'APPLIED' ELSE 'NO_OP' END,
       outcome = CASE WHEN i.moves THEN $5 ELSE 'already-' || lower(i.status) END, due_at = NULL, wait_until = NULL, applied_at = now()
     FROM i WHERE w.tenant_id = i.tenant_id AND w.inbox_id = i.inbox_id AND w.received_at = i.received_at
-    RETURNING w.tenant_id, w.inbox_id, w.status, w.replays),
+    RETURNING w.tenant_id, w.inbox_id, w.status, w.replays, i.operation_id),
   closed AS (
     UPDATE ticket t SET resolved_at = now(), resolved_by = 'ledger', resolution = 'the event was settled as ' || u.status
     FROM u WHERE u.replays > 0 AND t.tenant_id = u.tenant_id AND t.subject_kind = 'inbox' AND t.subject_id = u.inbox_id::text
@@ -31,7 +31,7 @@ const statement = `WITH s AS MATERIALIZED (
     UPDATE signing_operation o SET due_at = now(), not_before = NULL FROM i
     WHERE i.moves AND $9::boolean AND o.tenant_id = i.tenant_id AND o.target_operation_id = i.operation_id AND o.target_ref = i.provider_ref
       AND o.action = 'FINALIZE' AND o.state = 'UNKNOWN')
-  SELECT status FROM u`;
+  SELECT status, operation_id FROM u`;
 
 const ends: readonly SigningStatus[] = endStatuses;
 
@@ -40,12 +40,15 @@ const ends: readonly SigningStatus[] = endStatuses;
  * older. undefined: it is something else (evidence, a conflict, an unknown reference, or settled already), and nothing was
  * done.
  */
-export async function applyOrdinary(ledger: Ledger, event: EventToApply): Promise<"applied" | "no-op" | undefined> {
+export async function applyOrdinary(
+  ledger: Ledger,
+  event: EventToApply,
+): Promise<{ kind: "applied" | "no-op"; operationId: string } | undefined> {
   const { status } = event;
   // What its row does not name yet is written there first.
   if (event.hint || status === undefined || event.unread === true) return undefined;
   const harmless = signingStatuses.filter((current) => effectOf(current, status) !== "conflict");
-  const [row] = await run<{ status: "APPLIED" | "NO_OP" }>(ledger.sql, statement, [
+  const [row] = await run<{ status: "APPLIED" | "NO_OP"; operation_id: string }>(ledger.sql, statement, [
     event.tenantId,
     event.connectionId,
     event.providerRef,
@@ -57,5 +60,5 @@ export async function applyOrdinary(ledger: Ledger, event: EventToApply): Promis
     ends.includes(status),
   ]);
   if (row === undefined) return undefined;
-  return row.status === "APPLIED" ? "applied" : "no-op";
+  return { kind: row.status === "APPLIED" ? "applied" : "no-op", operationId: row.operation_id };
 }

@@ -34,7 +34,7 @@ const sweepInto = (reason: string, actor: string) => `
     INSERT INTO operation_event (tenant_id, operation_id, seq, at, kind, from_state, to_state, reason, actor, attempt_no, evidence)
     SELECT tenant_id, operation_id, event_no, now(), 'transition', from_state, 'UNKNOWN', '${reason}', '${actor}', attempt_no,
       jsonb_build_object('owner', lease_owner) FROM u)
-  SELECT tenant_id, operation_id, event_no, dispatches FROM u`;
+  SELECT tenant_id, operation_id, event_no, dispatches, attempt_no, from_state FROM u`;
 
 /** Edges `sweepSubmit` and `sweepReconcile` for many rows at once; SKIP LOCKED, so every process may run it. */
 const sweepStatement = `WITH lost AS (
@@ -58,10 +58,26 @@ interface DueRow {
   state: State;
 }
 
+/** A row that was taken from whoever held it, with what it was. */
+export interface SweptJob extends DueJob {
+  attemptNo: number;
+  from: State;
+  reason: "lease-expired" | "worker-died";
+}
+
+type SweptRow = DueRow & { attempt_no: number; from_state: State };
+
+const toSwept = (row: SweptRow, reason: SweptJob["reason"]): SweptJob => ({
+  ...toJob(row, "reconcile"),
+  attemptNo: row.attempt_no,
+  from: row.from_state,
+  reason,
+});
+
 /** Swept rows, now UNKNOWN, to hand to `reconcile`. */
-export async function sweepExpiredLeases(ledger: Ledger, limit: number, redispatchMs: number): Promise<DueJob[]> {
-  const rows = await run<DueRow>(ledger.sql, sweepStatement, [limit, redispatchMs]);
-  return rows.map((row) => toJob(row, "reconcile"));
+export async function sweepExpiredLeases(ledger: Ledger, limit: number, redispatchMs: number): Promise<SweptJob[]> {
+  const rows = await run<SweptRow>(ledger.sql, sweepStatement, [limit, redispatchMs]);
+  return rows.map((row) => toSwept(row, "lease-expired"));
 }
 
 /**
@@ -73,9 +89,9 @@ export async function sweepDeadWorkers(
   limit: number,
   redispatchMs: number,
   deadMs: number,
-): Promise<DueJob[]> {
-  const rows = await run<DueRow>(ledger.sql, sweepDeadStatement, [limit, redispatchMs, deadMs]);
-  return rows.map((row) => toJob(row, "reconcile"));
+): Promise<SweptJob[]> {
+  const rows = await run<SweptRow>(ledger.sql, sweepDeadStatement, [limit, redispatchMs, deadMs]);
+  return rows.map((row) => toSwept(row, "worker-died"));
 }
 
 const toJob = (row: DueRow, queue: DueQueue): DueJob => ({

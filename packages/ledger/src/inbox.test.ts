@@ -128,7 +128,7 @@ describe("a replay", () => {
       eventWaitMs: 1,
       waitPassed: false,
     } as const;
-    expect(await applyEvent(test.ledger, event)).toEqual({ kind: "applied" });
+    expect(await applyEvent(test.ledger, event)).toMatchObject({ kind: "applied" });
     expect(await replayInbox(test.ledger, "acme", { ids: [inboxId] }, who)).toEqual([]);
     expect(await openTickets(inboxId)).toEqual([]);
     expect(await getInboxEvent(test.ledger, "acme", inboxId)).toMatchObject({

@@ -112,7 +112,7 @@ describe("every state and every event, on the database", () => {
   it.each(signingStatuses)("%s, told something without meaning for the status", async (current) => {
     const providerRef = await request(current);
     const inboxId = await stored(providerRef);
-    expect(await applyEvent(test.ledger, event(inboxId, providerRef, undefined))).toEqual({ kind: "no-op" });
+    expect(await applyEvent(test.ledger, event(inboxId, providerRef, undefined))).toMatchObject({ kind: "no-op" });
     expect(await statusOf(providerRef)).toBe(current);
     expect(await inboxRow(inboxId)).toMatchObject({ status: "NO_OP", outcome: "no-meaning-for-status" });
   });

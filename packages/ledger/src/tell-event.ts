@@ -11,7 +11,12 @@ export interface Told {
 
 /** What became of one application of an event. `asking`: the provider is asked first. */
 export type Application =
-  | { kind: Told["kind"] | "asking"; evidenceFor?: string }
+  | {
+      kind: Told["kind"] | "asking";
+      evidenceFor?: string;
+      /** Whose request it speaks of, where that is known. */
+      operationId?: string;
+    }
   /** Somebody else settled the row meanwhile. */
   | { kind: "gone" };
 

@@ -7,6 +7,7 @@ import { postgresBackend, queuePool, requireQueueSchema } from "./postgres-pool.
 import type { JobData, QueueName } from "./queues.js";
 import { parseRedisUrl, producerClient, producerTimeoutMs, type RedisClient, workerClient } from "./redis-clients.js";
 import { isReady, type RedisPolicy, readRedisPolicy, untilReady } from "./redis-policy.js";
+import { telemetry } from "./telemetry.js";
 import { within } from "./timeout.js";
 
 /** Where queues live. */
@@ -173,7 +174,13 @@ function openedQueues(factory: BackendFactory<IQueueBackend>, report: ReportErro
     open(name: QueueName): JobQueue {
       const former = opened.get(name);
       if (former !== undefined) return former;
-      const options = { connection: {}, prefix: redisPrefix, defaultJobOptions: jobOptions, skipVersionCheck: true };
+      const options = {
+        connection: {},
+        prefix: redisPrefix,
+        defaultJobOptions: jobOptions,
+        skipVersionCheck: true,
+        ...(telemetry === undefined ? {} : { telemetry }),
+      };
       const queue: JobQueue = new Queue(name, options, factory);
       queue.on("error", report);
       opened.set(name, queue);

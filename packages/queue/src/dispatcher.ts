@@ -3,6 +3,7 @@ import { QueueUnavailableError } from "./errors.js";
 import { type Dispatch, type JobData, jobData, jobId, type QueueName } from "./queues.js";
 import { producerTimeoutMs } from "./redis-clients.js";
 import { isReady } from "./redis-policy.js";
+import { traceOfJob } from "./telemetry.js";
 import { within } from "./timeout.js";
 
 /** What became of a batch. Failed jobs need nothing from the caller: their rows are due and will be dispatched again. */
@@ -44,13 +45,13 @@ export async function dispatch(
 interface PreparedJob {
   readonly name: string;
   readonly data: JobData;
-  readonly opts: { readonly jobId: string };
+  readonly opts: { readonly jobId: string } & ReturnType<typeof traceOfJob>;
 }
 
 function prepare({ generation, tenantId, kind, subjectId }: Dispatch): PreparedJob[] {
   const data = jobData.safeParse({ tenantId, kind, subjectId });
   if (!data.success) return [];
-  return [{ name: kind, data: data.data, opts: { jobId: jobId(data.data, generation) } }];
+  return [{ name: kind, data: data.data, opts: { jobId: jobId(data.data, generation), ...traceOfJob(subjectId) } }];
 }
 
 async function addBatch(

@@ -5,6 +5,7 @@ import { type Queues, redisPrefix, settledWithin, type WorkerClients } from "./c
 import { InvalidJobError, QueueError } from "./errors.js";
 import { postgresBackend, queuePool, requireQueueSchema } from "./postgres-pool.js";
 import { type JobData, jobData, type QueueName } from "./queues.js";
+import { telemetry } from "./telemetry.js";
 
 /** Does a job's work. What it throws fails the job, once; the ledger decides whether there is another. */
 export type JobHandler = (job: JobData, context: JobContext) => Promise<void>;
@@ -71,6 +72,7 @@ export async function createWorker(settings: WorkerSettings): Promise<QueueWorke
       maxStalledCount: 5,
       runRetryDelay: errorPauseMs,
       skipVersionCheck: true,
+      ...(telemetry === undefined ? {} : { telemetry }),
     },
     (name, options, extra) => observed(connection.factory(name, options, extra), progress),
   );

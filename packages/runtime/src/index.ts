@@ -51,3 +51,17 @@ export {
   StrictJsonError,
   type StrictJsonReason,
 } from "./strict-json.js";
+export {
+  inSpan,
+  type MeasuredSpan,
+  type OpenSpan,
+  recordSpan,
+  type SpanFacts,
+  type SpanName,
+  type SpanStart,
+  startTracing,
+  stopTracing,
+  traceparentOf,
+  withinTrace,
+} from "./tracing.js";
+export { tracesWanted } from "./tracing-settings.js";

@@ -1,4 +1,5 @@
 import type { Logger } from "./logger.js";
+import { startTracing, stopTracing } from "./tracing.js";
 
 /** A process's two ends and how long the second may take. */
 export interface ProcessOptions {
@@ -11,6 +12,10 @@ export interface ProcessOptions {
   /** Longest time for `stop` in milliseconds; after it the process exits with code 1. */
   readonly graceMs: number;
 }
+
+/** Longest wait at the end for traces to be delivered, ms. */
+const longestTraceFlushMs = 1_500;
+const traceMarginMs = 250;
 
 /**
  * Runs a process until it is told to stop: by SIGTERM or SIGINT, by a second signal at once, or by the end of the parent
@@ -34,8 +39,12 @@ export function runProcess(options: ProcessOptions): void {
       logger.error({ reason, graceMs: options.graceMs }, "grace limit reached: exiting with work unfinished");
       exit(1);
     }, options.graceMs);
+    const begun = performance.now();
     try {
       await options.stop();
+      // Traces get what is left of the grace, never more: a receiver that hangs must not make this an unclean end.
+      const left = options.graceMs - (performance.now() - begun) - traceMarginMs;
+      await stopTracing(Math.min(longestTraceFlushMs, left));
       clearTimeout(limit);
       logger.info({ reason }, "stopped");
       exit(code);
@@ -55,7 +64,11 @@ export function runProcess(options: ProcessOptions): void {
   // A spawned child whose parent is gone (also by kill -9) has nobody left to stop it.
   if (process.connected) process.once("disconnect", () => void stop("parent-gone", 0));
 
-  options.start().then(
+  const start = async (): Promise<void> => {
+    await startTracing(name, logger);
+    if (!stopping) await options.start();
+  };
+  start().then(
     () => logger.info({ process: name }, "started"),
     (error: unknown) => {
       if (stopping) return;

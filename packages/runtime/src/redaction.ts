@@ -83,6 +83,10 @@ export type LogFields = { readonly [Field in LogField]?: LogValue } & { readonly
 
 const allowedNames: ReadonlySet<string> = new Set(allowed);
 const identifierLike = /^[A-Za-z0-9_.:/*+-]{0,200}$/;
+
+/** Whether text is an identifier, a code or a time, and so may leave the process in a line or a span. */
+export const looksLikeIdentifier = (text: string): boolean => identifierLike.test(text);
+
 const dropped = "[dropped]";
 const maxDepth = 4;
 

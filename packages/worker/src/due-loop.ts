@@ -6,6 +6,7 @@ import {
   openAgedTickets,
   raiseGeneration,
   reportPoisoned,
+  type SweptJob,
   schedulePolls,
   sweepDeadWorkers,
   sweepExpiredLeases,
@@ -63,6 +64,7 @@ export async function visitDue(options: DueLoopOptions): Promise<DuePass> {
   if (dead !== undefined && dead.heardMs() > dead.afterMs) {
     swept.push(...(await sweepDeadWorkers(ledger, batch, redispatchMs, dead.afterMs)));
   }
+  for (const row of swept) reportSwept(options.logger, row);
   if (options.signingPollMs !== undefined) await schedulePolls(ledger, batch, options.signingPollMs);
   const due = [
     ...(await visitDueOperations(ledger, batch, redispatchMs)),
@@ -87,6 +89,10 @@ export async function visitDue(options: DueLoopOptions): Promise<DuePass> {
     await makeDueAgain(ledger.sql, [...swept, ...due], options.sweepMs);
   }
   return pass;
+}
+
+function reportSwept(logger: Logger, { tenantId, subjectId, attemptNo, from, reason }: SweptJob): void {
+  logger.info({ tenant: tenantId, operation: subjectId, attempt: attemptNo, from, state: "UNKNOWN", reason }, "swept");
 }
 
 async function reportTheStuck(options: DueLoopOptions, jobs: readonly DueJob[]): Promise<void> {

@@ -38,6 +38,9 @@ const reviewScope = "reviews:write" satisfies ApiScope;
 
 const secured = { tags: ["operations"], security: [{ apiKey: [] }] };
 
+const traceparentIn = ({ headers: { traceparent } }: FastifyRequest): string | undefined =>
+  typeof traceparent === "string" ? traceparent : undefined;
+
 /** Resolves when the client hangs up. */
 function goneSignal(request: FastifyRequest): AbortSignal {
   const controller = new AbortController();
@@ -100,7 +103,7 @@ export function operationRoutes(app: FastifyInstance, deps: ApiDeps): void {
       const { tenantId } = caller;
       noteSubject(request, { tenant: tenantId });
       const key = intentKeyOf(request.headers["idempotency-key"], request.body.intentKey);
-      const outcome = await planOperation(deps, tenantId, key, request.body);
+      const outcome = await planOperation(deps, tenantId, key, request.body, traceparentIn(request));
       const id = outcome.operation.operationId;
       noteSubject(request, { operation: id });
       plans.inc({ outcome: outcome.kind });
