@@ -3,7 +3,7 @@ import { createLogger } from "@countersign/runtime";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { commonFields, type DocumentedLine, documentedLines, faultsOf } from "./documented-lines.js";
-import { ProducerScene } from "./producer-scene.js";
+import { ProducerScene, patientMs } from "./producer-scene.js";
 import { pause, until } from "./real-processes.js";
 
 const logLine = z.looseObject({
@@ -25,7 +25,7 @@ describe("real processes", () => {
   let scene: ProducerScene;
   beforeAll(async () => {
     scene = await ProducerScene.start();
-  });
+  }, patientMs);
   afterAll(async () => {
     await scene.stop();
   });
@@ -103,8 +103,12 @@ describe("real processes", () => {
     for (const { child } of scene.fleet.processes) child.stdout?.destroy();
     const id = await scene.send({ key: "unheard" });
     await scene.fleet.allIn([id], "CONFIRMED");
-    const codes = await Promise.all(scene.fleet.processes.map((each) => each.kill("SIGTERM")));
-    expect(codes).toEqual(codes.map(() => 0));
+    const codes = await Promise.all(
+      scene.fleet.processes.map(
+        async (each) => `${each.child.spawnargs[1]?.split("/apps/")[1]} ${await each.kill("SIGTERM")}`,
+      ),
+    );
+    expect(codes).toEqual(codes.map((code) => code.replace(/ .*/, " 0")));
   });
 
   it("write nothing but what docs/logs.md says", () => {

@@ -54,7 +54,11 @@ describe("sampledShare", () => {
 
 describe("without traces", () => {
   it("work is called and its result and error are the caller's", async () => {
-    expect(await inSpan({ name: "submit", of: operation }, async (span) => (span.note({ ms: 1 }), 7))).toBe(7);
+    const work = inSpan({ name: "submit", of: operation }, async (span) => {
+      span.note({ ms: 1 });
+      return 7;
+    });
+    expect(await work).toBe(7);
     const error = new Error("mine");
     await expect(inSpan({ name: "submit" }, () => Promise.reject(error))).rejects.toBe(error);
     recordSpan({ name: "plan", startedAt: 0 });
