@@ -88,10 +88,10 @@ const endsOf = async (connectionId: string): Promise<Map<string, string>> => {
     SELECT provider_ref AS ref, status FROM contract_signing WHERE connection_id = ${connectionId}`;
   return new Map(rows.map(({ ref, status }) => [ref, status]));
 };
-/** Counts of one of the ingress's counters, by outcome. */
+/** Counts of one of the ingress's counters, by outcome; without those that never came. */
 async function counted(name: string): Promise<Record<string, number>> {
   const text = await (await fetch(`${ingress.url}/metrics`)).text();
-  const lines = text.matchAll(new RegExp(`^${name}\\{outcome="([a-z-]+)"[^}]*\\} (\\d+)$`, "gm"));
+  const lines = text.matchAll(new RegExp(`^${name}\\{outcome="([a-z-]+)"[^}]*\\} ([1-9]\\d*)$`, "gm"));
   return Object.fromEntries([...lines].map(([, outcome = "", count]) => [outcome, Number(count)]));
 }
 const sum = (counts: Record<string, number>): number =>

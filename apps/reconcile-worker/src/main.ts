@@ -1,6 +1,7 @@
+import { nearMissKinds } from "@countersign/ledger";
 import { createProviders } from "@countersign/provider";
 import { loadConfig, settingsOrExit } from "@countersign/runtime";
-import { connectionCache, handOver, runWorker } from "@countersign/worker";
+import { connectionCache, handOver, runWorker, serveLedgerGauges } from "@countersign/worker";
 import { reconcileConfig } from "./config.js";
 import type { ReconcileDeps } from "./reconcile-deps.js";
 import { reconcileOperation } from "./reconcile-operation.js";
@@ -14,6 +15,7 @@ runWorker({
   queue: "reconcile",
   concurrency: config.RECONCILE_CONCURRENCY,
   handler: ({ ledger, queues, logger, metrics, windows, processId, permits, health }) => {
+    serveLedgerGauges({ ledger, queues, metrics, logger });
     const verdicts = metrics.counter({
       name: "countersign_reconcile_verdicts_total",
       help: "Reconcile passes by action, verdict and the state they left",
@@ -24,6 +26,8 @@ runWorker({
       help: "Guards that worked: verdicts refused because newer evidence had arrived",
       labels: ["kind"],
     });
+    // From zero, so that a rule sees the first one.
+    for (const kind of nearMissKinds) nearMisses.inc({ kind }, 0);
     const deps: ReconcileDeps = {
       ledger,
       provider: providers.byName,

@@ -1,4 +1,4 @@
-import { postgresDocumentStore } from "@countersign/ledger";
+import { nearMissKinds, postgresDocumentStore } from "@countersign/ledger";
 import { createProviders, HttpTransport } from "@countersign/provider";
 import { loadConfig, settingsOrExit } from "@countersign/runtime";
 import { connectionCache, handOver, runWorker } from "@countersign/worker";
@@ -28,6 +28,8 @@ runWorker({
       help: "Guards that worked: claims lost, senders that came too late and sent nothing",
       labels: ["kind"],
     });
+    // From zero, so that a rule sees the first one.
+    for (const kind of nearMissKinds) nearMisses.inc({ kind }, 0);
     const deps = {
       ledger,
       documents: cachedDocuments(postgresDocumentStore(ledger), documentCacheBytes),

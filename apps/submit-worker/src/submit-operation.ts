@@ -209,10 +209,7 @@ class Attempt {
     if (connection === undefined) return await this.#record({ kind: "not-sent", cause: "connection-unreadable" }, 0);
     if (!(await this.#permitted(connection))) return await this.#record({ kind: "not-sent", cause: "no-permit" }, 0);
     const mine = await this.#stillMine().catch((error: unknown) => {
-      this.#deps.logger.warn(
-        { err: error, ...subjectOf(this.#row) },
-        "row unreadable",
-      );
+      this.#deps.logger.warn({ err: error, ...subjectOf(this.#row) }, "row unreadable");
       return undefined;
     });
     // Nothing has left yet, and that is what is written once the ledger is back.
@@ -246,10 +243,7 @@ class Attempt {
     try {
       return await permit(connection, leaseMs - this.#clock.elapsedMs() - deadlineMs - marginMs * 2);
     } catch (error) {
-      logger.warn(
-        { err: error, ...subjectOf(this.#row) },
-        "no permit to be had",
-      );
+      logger.warn({ err: error, ...subjectOf(this.#row) }, "no permit to be had");
       return false;
     }
   }
@@ -289,19 +283,13 @@ class Attempt {
         documents.set(digest, await this.#deps.documents.get(this.#row.tenant_id, digest));
       }
     } catch (error) {
-      this.#deps.logger.warn(
-        { err: error, ...subjectOf(this.#row) },
-        "document unreadable",
-      );
+      this.#deps.logger.warn({ err: error, ...subjectOf(this.#row) }, "document unreadable");
       return "unreadable";
     }
     try {
       return assembleBody(request, documents).digest === opened.bodyDigest ? "same" : "changed";
     } catch (error) {
-      this.#deps.logger.warn(
-        { err: error, ...subjectOf(this.#row) },
-        "body differs",
-      );
+      this.#deps.logger.warn({ err: error, ...subjectOf(this.#row) }, "body differs");
       return "changed";
     }
   }

@@ -1,24 +1,26 @@
 import type { Metrics } from "@countersign/runtime";
 
 /** What became of a delivery at the door. A closed set: it is a metric label. */
-export type IngressOutcome =
-  | "stored"
-  | "quarantined"
-  | "duplicate"
-  | "conflicting"
-  | "empty"
-  | "unknown-endpoint"
-  | "unauthorized"
-  | "unsupported"
-  | "too-large"
-  | "bad-request"
-  | "overloaded"
-  | "late"
-  | "failed";
+export const ingressOutcomes = [
+  "stored",
+  "quarantined",
+  "duplicate",
+  "conflicting",
+  "empty",
+  "unknown-endpoint",
+  "unauthorized",
+  "unsupported",
+  "too-large",
+  "bad-request",
+  "overloaded",
+  "late",
+  "failed",
+] as const;
+export type IngressOutcome = (typeof ingressOutcomes)[number];
 
 /** The ingress's counters. */
 export function ingressMetrics(metrics: Metrics) {
-  return {
+  const made = {
     deliveries: metrics.counter<"outcome">({
       name: "countersign_webhook_deliveries_total",
       help: "Webhook deliveries at the ingress, by outcome",
@@ -48,6 +50,10 @@ export function ingressMetrics(metrics: Metrics) {
       help: "Time from the head of a delivery to its answer",
     }),
   };
+  // From zero, so that a rule sees the first one.
+  for (const outcome of ingressOutcomes) made.deliveries.inc({ outcome }, 0);
+  for (const outcome of ["added", "failed"]) made.handOff.inc({ outcome }, 0);
+  return made;
 }
 
 export type IngressMetrics = ReturnType<typeof ingressMetrics>;

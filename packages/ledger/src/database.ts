@@ -11,6 +11,8 @@ export interface LedgerOptions {
   /** false behind a transaction-mode pooler older than PgBouncer 1.21. */
   prepare?: boolean;
   applicationName?: string;
+  /** Told of every transition that was applied, by edge: for a counter. Must not throw. */
+  onTransition?(edge: string, count: number): void;
 }
 
 export type Sql = postgres.Sql;
@@ -29,10 +31,13 @@ const asText = (value: unknown): string => String(value);
 export class Ledger {
   readonly sql: Sql;
   readonly keyring: Keyring;
+  /** Tells whoever counts (`onTransition`). */
+  readonly transitioned: (edge: string, count: number) => void;
   readonly #keys = new Map<string, TenantKey>();
 
   constructor(options: LedgerOptions) {
     this.keyring = new Keyring(options.encryptionKey);
+    this.transitioned = (edge, count) => options.onTransition?.(edge, count);
     this.sql = postgres(options.databaseUrl, {
       max: options.maxConnections ?? 10,
       prepare: options.prepare ?? true,

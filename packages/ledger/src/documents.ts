@@ -4,7 +4,7 @@ import { NotFoundError } from "./errors.js";
 
 /** Where document bytes are kept; PostgreSQL by default. Content-addressed, so that writing twice is writing once. */
 export interface DocumentStore {
-  /** Returns the SHA-256 of the bytes, lower-case hex. */
+  /** Returns the SHA-256 of the bytes, lower-case hex. What was erased is there again; the days of retention begin anew. */
   put(tenantId: string, bytes: Uint8Array): Promise<string>;
   /** Throws {@link NotFoundError} where this tenant has no such document. */
   get(tenantId: string, sha256Hex: string): Promise<Buffer>;
@@ -22,8 +22,10 @@ export function postgresDocumentStore(ledger: Ledger): DocumentStore {
       await ledger.sql`
         INSERT INTO document (tenant_id, sha256, size, bytes, key_id)
         VALUES (${tenantId}, ${digest}, ${bytes.length}, ${key.seal(bytes, associated(tenantId, hex))}, ${key.keyId})
-        ON CONFLICT (tenant_id, sha256) DO UPDATE SET bytes = EXCLUDED.bytes, key_id = EXCLUDED.key_id
-          WHERE document.bytes IS NULL`;
+        ON CONFLICT (tenant_id, sha256) DO UPDATE SET created_at = now(), erased_at = NULL,
+          bytes = COALESCE(document.bytes, EXCLUDED.bytes),
+          key_id = CASE WHEN document.bytes IS NULL THEN EXCLUDED.key_id ELSE document.key_id END
+          WHERE document.bytes IS NULL OR document.created_at < now() - interval '1 day'`;
       return hex;
     },
     async get(tenantId, digest) {

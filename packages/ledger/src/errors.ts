@@ -43,12 +43,13 @@ export class DecryptionError extends LedgerError {
   readonly disposition = "retry-later";
 }
 
-/** SQLSTATEs that the guards of the schema raise (migrations/0005_guards.sql). */
+/** SQLSTATEs that the guards of the schema raise (migrations/0007_guards.sql). */
 export const guardStates = {
   illegalTransition: "CS001",
   frozenColumn: "CS002",
   appendOnly: "CS003",
   referenceOfAnotherOperation: "CS004",
+  legalHold: "CS005",
 } as const;
 
 /** The SQLSTATE of a PostgreSQL error, or undefined for anything else. */

@@ -5,9 +5,10 @@ import { finalStates } from "./state.js";
 
 /**
  * The part of the schema that refuses what the design forbids (law 11), made from `edges.ts`, `relations.ts` and
- * `frozen.ts`. `migrations/0005_guards.sql` is this text; a test compares the two.
+ * `frozen.ts`. `migrations/0007_guards.sql` is this text; a test compares the two.
  *
- * SQLSTATEs: CS001 illegal transition, CS002 frozen column, CS003 append-only table, CS004 reference of another operation.
+ * SQLSTATEs: CS001 illegal transition, CS002 frozen column, CS003 append-only table, CS004 reference of another operation,
+ * CS005 kept by a legal hold.
  */
 export function guardsSql(): string {
   return [
@@ -15,13 +16,17 @@ export function guardsSql(): string {
     onePolicyIndex,
     operationGuard(),
     payloadGuard(),
+    documentGuard,
+    subjectGuard,
     referenceGuard(),
     appendOnly,
+    legalHolds,
     releaseEffect(),
     releaseDependants(),
     bindSigning,
     keepBodies,
     auditAfterEnd,
+    keptRecords,
   ].join("\n--> statement-breakpoint\n");
 }
 
@@ -105,12 +110,84 @@ BEGIN
     ) THEN
       RAISE EXCEPTION 'approved payloads never change; erasure needs a final operation' USING ERRCODE = 'CS002';
     END IF;
+    PERFORM cs_refuse_if_held(OLD.tenant_id, OLD.operation_id);
+  END IF;
+  IF OLD.erased_at IS NOT NULL AND NEW.erased_at IS DISTINCT FROM OLD.erased_at THEN
+    RAISE EXCEPTION 'what is erased stays erased' USING ERRCODE = 'CS002';
   END IF;
   RETURN NEW;
 END $$;
 --> statement-breakpoint
 CREATE OR REPLACE TRIGGER cs_guard_payload BEFORE UPDATE OR DELETE ON "approved_payload" FOR EACH ROW EXECUTE FUNCTION cs_guard_payload();`;
 }
+
+/**
+ * Legal holds end by a release and in no other way. Placing one and erasing lock the tenant's row against each other: once
+ * a hold is placed, nothing that it covers is erased any more, also by what had begun before.
+ */
+const legalHolds = `CREATE OR REPLACE FUNCTION cs_refuse_if_held(held_tenant text, held_operation uuid) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM 1 FROM tenant WHERE tenant_id = held_tenant FOR SHARE;
+  IF EXISTS (SELECT 1 FROM legal_hold h WHERE h.tenant_id = held_tenant AND h.released_at IS NULL
+      AND (h.operation_id IS NULL OR h.operation_id = held_operation)) THEN
+    RAISE EXCEPTION 'kept by a legal hold' USING ERRCODE = 'CS005';
+  END IF;
+END $$;
+--> statement-breakpoint
+CREATE OR REPLACE FUNCTION cs_guard_legal_hold() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    PERFORM 1 FROM tenant WHERE tenant_id = NEW.tenant_id FOR NO KEY UPDATE;
+    RETURN NEW;
+  END IF;
+  IF TG_OP = 'DELETE' THEN
+    RAISE EXCEPTION 'legal holds are released, never deleted' USING ERRCODE = 'CS003';
+  END IF;
+  IF OLD.released_at IS NOT NULL OR NEW.released_at IS NULL
+    OR ${differs(["tenant_id", "legal_hold_id", "operation_id", "placed_by", "reason", "created_at"])} THEN
+    RAISE EXCEPTION 'a legal hold is released once and changed in no other way' USING ERRCODE = 'CS002';
+  END IF;
+  RETURN NEW;
+END $$;
+--> statement-breakpoint
+CREATE OR REPLACE TRIGGER cs_guard_legal_hold BEFORE INSERT OR UPDATE OR DELETE ON "legal_hold" FOR EACH ROW EXECUTE FUNCTION cs_guard_legal_hold();
+--> statement-breakpoint
+CREATE OR REPLACE TRIGGER cs_never_truncated BEFORE TRUNCATE ON "legal_hold" FOR EACH STATEMENT EXECUTE FUNCTION cs_append_only();`;
+
+/**
+ * Document bytes are erased, brought back by an upload, or written under another key; nothing else. Which operations need
+ * a document is known by tokens that need the tenant's key: whoever erases checks that, and this what it can.
+ */
+const documentGuard = `CREATE OR REPLACE FUNCTION cs_guard_document() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'DELETE' THEN
+    RAISE EXCEPTION 'documents are erased, never deleted' USING ERRCODE = 'CS003';
+  END IF;
+  IF ${differs(["tenant_id", "sha256", "size"])} OR NEW.created_at < OLD.created_at THEN
+    RAISE EXCEPTION 'frozen column of document' USING ERRCODE = 'CS002';
+  END IF;
+  IF NEW.bytes IS NULL AND OLD.bytes IS NOT NULL THEN
+    PERFORM cs_refuse_if_held(OLD.tenant_id, NULL);
+  ELSIF OLD.bytes IS NOT NULL AND NEW.bytes <> OLD.bytes AND NEW.key_id = OLD.key_id THEN
+    RAISE EXCEPTION 'the bytes of a document never change' USING ERRCODE = 'CS002';
+  END IF;
+  RETURN NEW;
+END $$;
+--> statement-breakpoint
+CREATE OR REPLACE TRIGGER cs_guard_document BEFORE UPDATE OR DELETE ON "document" FOR EACH ROW EXECUTE FUNCTION cs_guard_document();`;
+
+/** Who is looked for by token is forgotten with the payload, and not before; a document's rows say who needs it, and stay. */
+const subjectGuard = `CREATE OR REPLACE FUNCTION cs_guard_subject() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'UPDATE' OR OLD.kind <> 'signer' OR EXISTS (
+    SELECT 1 FROM approved_payload p WHERE p.tenant_id = OLD.tenant_id AND p.operation_id = OLD.operation_id AND p.payload IS NOT NULL
+  ) THEN
+    RAISE EXCEPTION 'a signer''s token goes with the payload, a document''s stays' USING ERRCODE = 'CS003';
+  END IF;
+  RETURN OLD;
+END $$;
+--> statement-breakpoint
+CREATE OR REPLACE TRIGGER cs_guard_subject BEFORE UPDATE OR DELETE ON "operation_subject" FOR EACH ROW EXECUTE FUNCTION cs_guard_subject();`;
 
 function referenceGuard(): string {
   return `CREATE OR REPLACE FUNCTION cs_guard_reference() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -257,6 +334,12 @@ CREATE OR REPLACE TRIGGER cs_bind_signing AFTER UPDATE OF "operation_id" ON "con
   WHEN (OLD.operation_id IS NULL AND NEW.operation_id IS NOT NULL)
   EXECUTE FUNCTION cs_bind_signing();`;
 
+/** SQL for the operation that an event speaks of: the one bound to its request, else the one that it names itself. */
+export const operationOfEvent = (event: string): string =>
+  `SELECT COALESCE(s.operation_id, e.operation_id) FROM webhook_inbox e
+    LEFT JOIN contract_signing s ON s.tenant_id = e.tenant_id AND s.connection_id = e.connection_id AND s.provider_ref = e.provider_ref
+    WHERE e.tenant_id = ${event}.tenant_id AND e.inbox_id = ${event}.inbox_id AND e.received_at = ${event}.received_at`;
+
 /** The raw bytes of an event that is still open are never erased, and those of any event never change (also from `psql`). */
 const keepBodies = `CREATE OR REPLACE FUNCTION cs_keep_bodies() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -269,6 +352,7 @@ BEGIN
   ) THEN
     RAISE EXCEPTION 'the body of an open event is kept' USING ERRCODE = 'CS003';
   END IF;
+  PERFORM cs_refuse_if_held(OLD.tenant_id, (${operationOfEvent("OLD")}));
   RETURN OLD;
 END $$;
 --> statement-breakpoint
@@ -296,3 +380,30 @@ CREATE OR REPLACE TRIGGER cs_audit_after_end AFTER UPDATE OF "state" ON "signing
   WHEN (NEW.state IN (${finals}) AND OLD.state <> NEW.state AND NEW.attempt_no > 0
     AND (NEW.doubtful OR (NEW.action = 'VOID' AND NEW.state = 'CONFIRMED' AND NEW.cause = 'ours')))
   EXECUTE FUNCTION cs_audit_after_end();`;
+
+/** What was done, and what was erased, is never edited: an action gets its result once. */
+const keptRecords = `CREATE OR REPLACE FUNCTION cs_guard_console_action() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'DELETE' THEN
+    RAISE EXCEPTION 'console_action is append-only' USING ERRCODE = 'CS003';
+  END IF;
+  IF ${differs(["action_id", "at", "operator_id", "operator", "role", "tenant_id", "action", "subject_id", "why"])}
+    OR (OLD.status IS NOT NULL AND NEW.status IS DISTINCT FROM OLD.status)
+    OR (OLD.finished_at IS NOT NULL AND NEW.finished_at IS DISTINCT FROM OLD.finished_at) THEN
+    RAISE EXCEPTION 'frozen column of console_action' USING ERRCODE = 'CS002';
+  END IF;
+  RETURN NEW;
+END $$;
+--> statement-breakpoint
+CREATE OR REPLACE TRIGGER cs_guard_console_action BEFORE UPDATE OR DELETE ON "console_action" FOR EACH ROW EXECUTE FUNCTION cs_guard_console_action();
+--> statement-breakpoint
+CREATE OR REPLACE TRIGGER cs_never_truncated BEFORE TRUNCATE ON "console_action" FOR EACH STATEMENT EXECUTE FUNCTION cs_append_only();
+--> statement-breakpoint
+CREATE OR REPLACE FUNCTION cs_kept_for_ever() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'CS003';
+END $$;
+--> statement-breakpoint
+CREATE OR REPLACE TRIGGER cs_kept_for_ever BEFORE UPDATE OR DELETE ON "erasure" FOR EACH ROW EXECUTE FUNCTION cs_kept_for_ever();
+--> statement-breakpoint
+CREATE OR REPLACE TRIGGER cs_never_truncated BEFORE TRUNCATE ON "erasure" FOR EACH STATEMENT EXECUTE FUNCTION cs_kept_for_ever();`;

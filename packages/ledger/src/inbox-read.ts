@@ -98,6 +98,16 @@ export async function listInbox(
     ORDER BY i.inbox_id DESC LIMIT ${page.limit ?? 100}`;
 }
 
+/** The events of the requests that are known for an operation, the oldest first, 200 at most. */
+export async function listEventsOf(ledger: Ledger, tenantId: string, operationId: string): Promise<InboxEvent[]> {
+  const { sql } = ledger;
+  return await sql<InboxEvent[]>`
+    SELECT ${columns(sql)} FROM operation_reference r
+    JOIN webhook_inbox i ON i.tenant_id = r.tenant_id AND i.connection_id = r.connection_id AND i.provider_ref = r.provider_ref
+    WHERE r.tenant_id = ${tenantId} AND r.operation_id = ${operationId}
+    ORDER BY i.received_at LIMIT 200`;
+}
+
 /** One event; undefined for another tenant's, exactly as for none. */
 export async function getInboxEvent(
   ledger: Ledger,

@@ -18,6 +18,22 @@ export {
   setMetadataLookup,
   setRate,
 } from "./connections.js";
+export {
+  beginConsoleAction,
+  type ConsoleAction,
+  endConsoleAction,
+  listConsoleActions,
+  type NewConsoleAction,
+} from "./console-actions.js";
+export {
+  addOperator,
+  type ConsoleOperator,
+  listOperators,
+  operatorById,
+  operatorByToken,
+  operatorRoles,
+  revokeOperator,
+} from "./console-operators.js";
 export { type AnySql, Ledger, type LedgerOptions, type Sql, type TransactionSql } from "./database.js";
 export { type DocumentStore, postgresDocumentStore } from "./documents.js";
 export {
@@ -62,6 +78,7 @@ export {
 } from "./errors.js";
 export { type Evidence, type EvidenceRecorded, evidenceEffects, recordEvidence } from "./evidence.js";
 export { type Explanation, explain, userMessage } from "./explain.js";
+export { type LedgerGauges, type ReadyWork, readGauges } from "./gauges.js";
 export { type Approved, differingParts, type PayloadHash, payloadHash, type Target } from "./hash.js";
 export { beat, type ProcessIdentity, sayGoodbye } from "./heartbeat.js";
 export { type Hold, holdSending, listHolds, releaseHold } from "./holds.js";
@@ -80,6 +97,7 @@ export {
   type InboxFilter,
   type InboxState,
   inboxStatuses,
+  listEventsOf,
   listInbox,
   type ReplayCandidate,
   readInboxBody,
@@ -87,9 +105,20 @@ export {
 } from "./inbox-read.js";
 export { type InboxRow, quarantineInbox, recordApplyFailure, settleInbox } from "./inbox-settle.js";
 export { Keyring } from "./keyring.js";
+export { type LegalHold, listLegalHolds, placeLegalHold, releaseLegalHold } from "./legal-holds.js";
 export { migrate, migrationState } from "./migrate.js";
-export { getNearMisses, type NearMiss, type NearMissKind, recordNearMiss } from "./near-miss.js";
+export { getNearMisses, type NearMiss, type NearMissKind, nearMissKinds, recordNearMiss } from "./near-miss.js";
 export { normaliseAddress, normalisePayload } from "./normalise.js";
+export {
+  countOpenTickets,
+  countStates,
+  listStandstills,
+  listTenantIds,
+  movesOfLastHour,
+  oldestOpen,
+  type StateCount,
+  type TenantScope,
+} from "./overview.js";
 export { takePermits } from "./permits.js";
 export {
   type Plan,
@@ -131,10 +160,13 @@ export {
   type OperationView,
   toIso,
 } from "./read.js";
+export { getRelated, type RelatedOperation } from "./related.js";
 export { type ReleaseRule, releaseRules } from "./relations.js";
 export { isOwnSend, type RequestStanding, readStanding } from "./request-standing.js";
+export { type Retained, type RetentionOptions, runRetention } from "./retention.js";
 export { type Review, type Reviewed, review } from "./review.js";
 export type { DependantsDecision } from "./review-dependants.js";
+export { type Found, type Search, type SearchKind, searchOperations } from "./search.js";
 export { type Sent, sent } from "./sent.js";
 export { readSigning, type SigningKey, type SigningRow, signingStatusOf } from "./signing.js";
 export {
@@ -148,6 +180,8 @@ export {
 } from "./signing-table.js";
 export { ingressKind, noteIngressGap, reportSilence, type Silence, type SilenceReason } from "./silence.js";
 export { finalStates, isFinal, isResolved, leasedStates, type State, states } from "./state.js";
+export { documentToken, signerToken, subjectTokens } from "./subjects.js";
+export { tally } from "./tally.js";
 export type { Application } from "./tell-event.js";
 export {
   type ApiScope,

@@ -78,6 +78,11 @@ export class Keyring {
     this.keyId = createHash("sha256").update("countersign key id").update(key).digest("hex").slice(0, 8);
   }
 
+  /** A key for one purpose (32 bytes), the same for everybody who holds the key of the environment. */
+  derive(purpose: string): Buffer {
+    return Buffer.from(hkdfSync("sha256", this.#master, "", `countersign ${purpose}`, 32));
+  }
+
   newWrappedKey(tenantId: string): { wrapped: Buffer; keyId: string } {
     return { wrapped: seal(this.#master, randomBytes(32), `${tenantId}/tenant/data_key`), keyId: this.keyId };
   }

@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import type { Ledger } from "./database.js";
 
 /** A guard that worked. `woke-after-lease`: the sender came too late and sent nothing; `claim-lost`: another one was sending. */
-export type NearMissKind = "woke-after-lease" | "claim-lost" | "claim-gone" | "stale-verdict";
+export const nearMissKinds = ["woke-after-lease", "claim-lost", "claim-gone", "stale-verdict"] as const;
+export type NearMissKind = (typeof nearMissKinds)[number];
 
 export interface NearMiss {
   kind: NearMissKind;

@@ -131,6 +131,7 @@ async function applyEdge<Row extends TransitionRow>(
     ordered.length === 1 && only !== undefined
       ? await run<Row>(ledger.sql, text.one, [JSON.stringify(toSqlRow(only))])
       : await run<Row>(ledger.sql, text.many, [JSON.stringify(ordered.map(toSqlRow))]);
+  if (rows.length > 0) ledger.transitioned(name, rows.length);
   const applied = new Map(rows.map((row) => [`${row.tenant_id} ${row.operation_id}`, row]));
   return Promise.all(
     inputs.map(async ({ tenantId, operationId }): Promise<Outcome<Row>> => {

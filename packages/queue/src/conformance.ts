@@ -1,6 +1,7 @@
 import { createLogger } from "@countersign/runtime";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Queues, redisPrefix } from "./connection.js";
+import { queueDepths } from "./depths.js";
 import { dispatch, jobsAlive } from "./dispatcher.js";
 import { type Dispatch, type JobData, jobData, jobId } from "./queues.js";
 import { createWorker, type JobHandler, type QueueWorker } from "./worker.js";
@@ -89,6 +90,15 @@ export function describeStore(name: string, start: () => Promise<StoreUnderTest>
     it("adds a job once while it waits, however often it is dispatched", async () => {
       for (let i = 0; i < 3; i += 1) await dispatch(queues, [job("op-1"), job("op-2")]);
       expect(await queues.queue("submit").getWaitingCount()).toBe(2);
+    });
+
+    it("says how many jobs each queue holds, by state", async () => {
+      await dispatch(queues, [job("op-1"), job("op-2"), { ...job("op-3"), queue: "reconcile" }]);
+      const held = (await queueDepths(queues)).filter(({ count }) => count > 0);
+      expect(held).toEqual([
+        { queue: "submit", state: "waiting", count: 2 },
+        { queue: "reconcile", state: "waiting", count: 1 },
+      ]);
     });
 
     it("runs a subject again under a new generation after the former job finished", async () => {

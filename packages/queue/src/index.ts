@@ -1,4 +1,5 @@
 export { type JobQueue, jobOptions, openQueues, type QueueSettings, type Queues, redisPrefix } from "./connection.js";
+export { type DepthState, type QueueDepth, queueDepths } from "./depths.js";
 export { type DispatchResult, dispatch, jobsAlive } from "./dispatcher.js";
 export { InvalidJobError, QueueError, QueueSetupError, QueueUnavailableError } from "./errors.js";
 export { migrateQueues, queueSchema } from "./postgres-pool.js";

@@ -118,6 +118,15 @@ export function runWorker(options: WorkerProcess): void {
     help: "Jobs that ended, by queue and outcome",
     labels: ["queue", "outcome"],
   });
+  const transitions = metrics.counter({
+    name: "countersign_transitions_total",
+    help: "State transitions that this process made, by edge of the state machine; sweep: leases that ended",
+    labels: ["edge"],
+  });
+  const handOverFailures = metrics.counter({
+    name: "countersign_due_hand_over_failures_total",
+    help: "Due rows that the due loop could not hand to their queue; they stay due",
+  });
   const running = new Running(
     new Ledger({
       databaseUrl: config.DATABASE_URL,
@@ -125,6 +134,7 @@ export function runWorker(options: WorkerProcess): void {
       prepare: config.DATABASE_PREPARE,
       maxConnections: Math.max(config.DATABASE_POOL, Math.ceil(options.concurrency / 2)),
       applicationName: `countersign-${options.name}`,
+      onTransition: (edge, count) => transitions.inc({ edge }, count),
     }),
     openQueues({
       redisUrl: config.REDIS_URL,
@@ -175,6 +185,10 @@ export function runWorker(options: WorkerProcess): void {
         signingPollMs: config.SIGNING_POLL_MS,
         bodyDays: config.WEBHOOK_BODY_DAYS,
         dead: { afterMs: config.WORKER_DEAD_MS, heardMs: heart.heardMs },
+        onPass: ({ swept, failed }) => {
+          if (swept > 0) transitions.inc({ edge: "sweep" }, swept);
+          if (failed > 0) handOverFailures.inc(failed);
+        },
       });
       running.health = await startHealthServer({
         host: config.HOST,

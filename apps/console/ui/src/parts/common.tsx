@@ -1,0 +1,64 @@
+import type { ReactNode } from "react";
+import { ApiError } from "../api.js";
+import { spoken } from "../words.js";
+
+/** What went wrong, and the fields that it is about. */
+export function Problem({ error }: { error: unknown }) {
+  if (error === null || error === undefined) return null;
+  const problem = error instanceof ApiError ? error.problem : {};
+  return (
+    <div className="problem" role="alert">
+      <strong>{error instanceof Error ? error.message : "Something went wrong"}</strong>
+      {problem.detail === undefined ? null : <div>{problem.detail}</div>}
+      {problem.errors?.map(({ field, message }) => (
+        <div key={field}>
+          <code>{field}</code> {message}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** A table that scrolls inside itself. */
+export function Table({ head, children, testId }: { head: readonly string[]; children: ReactNode; testId?: string }) {
+  return (
+    <div className="scroll" {...(testId === undefined ? {} : { "data-testid": testId })}>
+      <table>
+        <thead>
+          <tr>
+            {head.map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
+const tone: Record<string, string> = {
+  CONFIRMED: "good",
+  APPLIED: "good",
+  UNKNOWN: "warn",
+  RECONCILING: "warn",
+  NEEDS_REVIEW: "bad",
+  TERMINAL_FAILED: "bad",
+  QUARANTINED: "bad",
+  DEAD: "bad",
+};
+
+export const State = ({ of }: { of: string }) => <span className={`tag ${tone[of] ?? ""}`}>{spoken(of)}</span>;
+
+export function More({ cursor, next }: { cursor: string | null | undefined; next: (cursor: string) => void }) {
+  if (cursor === null || cursor === undefined) return null;
+  return (
+    <div className="row">
+      <button type="button" onClick={() => next(cursor)}>
+        Older
+      </button>
+    </div>
+  );
+}

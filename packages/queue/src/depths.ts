@@ -1,0 +1,33 @@
+import type { Queues } from "./connection.js";
+import { QueueUnavailableError } from "./errors.js";
+import { type QueueName, queueNames } from "./queues.js";
+import { producerTimeoutMs } from "./redis-clients.js";
+import { isReady } from "./redis-policy.js";
+import { within } from "./timeout.js";
+
+/** Where a job of ours can be. `failed` ones are kept for a while, for inspection. */
+export const depthStates = ["waiting", "active", "delayed", "failed"] as const;
+export type DepthState = (typeof depthStates)[number];
+
+export interface QueueDepth {
+  readonly queue: QueueName;
+  readonly state: DepthState;
+  readonly count: number;
+}
+
+/**
+ * How many jobs each queue holds, by state. For graphs only: jobs are nudges, and what is still to be done stands in the
+ * ledger.
+ * @throws QueueUnavailableError when the store does not answer in time
+ */
+export async function queueDepths(queues: Queues, timeoutMs: number = producerTimeoutMs): Promise<QueueDepth[]> {
+  // BullMQ would wait for the connection for as long as it takes.
+  if (queues.store.kind === "redis" && !isReady(queues.store.client)) {
+    throw new QueueUnavailableError("redis-unreachable", "Redis is not connected");
+  }
+  const counted = queueNames.map(async (queue) => {
+    const counts = await queues.queue(queue).getJobCounts(...depthStates);
+    return depthStates.map((state) => ({ queue, state, count: counts[state] ?? 0 }));
+  });
+  return (await within(timeoutMs, Promise.all(counted))).flat();
+}
