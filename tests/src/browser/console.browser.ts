@@ -119,7 +119,7 @@ it("a review with two matches is decided, and its VOID is planned as was said be
     )
     .toBe(1);
   await planned.click();
-  await page.getByText("acts on", { exact: false }).first().waitFor();
+  await page.getByRole("heading", { name: /^VOID/ }).waitFor();
   const done = await getOperation(scene.fleet.scene.ledger, "acme", review.id);
   expect(done).toMatchObject({ state: "CONFIRMED", providerRef: keep });
   await picture("void");
