@@ -38,6 +38,13 @@ export function consequences(decision: Pick<OpenDecision, "decision" | "referenc
   return lines;
 }
 
+/** What becomes of those that wait for an operation that is given up. */
+export const dependantsWords = {
+  release: "let them go ahead although it did not happen",
+  retire: "end them too: they are never sent",
+  retry: "plan it again: they wait for the new one",
+} as const;
+
 export interface TimelineEntry {
   at: string;
   what: string;
