@@ -52,13 +52,38 @@ const tone: Record<string, string> = {
 
 export const State = ({ of }: { of: string }) => <span className={`tag ${tone[of] ?? ""}`}>{spoken(of)}</span>;
 
-export function More({ cursor, next }: { cursor: string | null | undefined; next: (cursor: string) => void }) {
-  if (cursor === null || cursor === undefined) return null;
+/** Says that a list came, and is empty. */
+export function NoRows({ of, columns }: { of: readonly unknown[] | undefined; columns: number }) {
+  if (of === undefined || of.length > 0) return null;
+  return (
+    <tr>
+      <td colSpan={columns} className="dim">
+        None.
+      </td>
+    </tr>
+  );
+}
+
+/** Turns to older rows, and back to the first page. */
+export function Turn(props: {
+  cursor: string | undefined;
+  next: string | null | undefined;
+  to: (cursor: string | undefined) => void;
+}) {
+  const { cursor, next, to } = props;
+  if (cursor === undefined && (next === null || next === undefined)) return null;
   return (
     <div className="row">
-      <button type="button" onClick={() => next(cursor)}>
-        Older
-      </button>
+      {cursor === undefined ? null : (
+        <button type="button" onClick={() => to(undefined)}>
+          First page
+        </button>
+      )}
+      {next === null || next === undefined ? null : (
+        <button type="button" onClick={() => to(next)}>
+          Next page
+        </button>
+      )}
     </div>
   );
 }
