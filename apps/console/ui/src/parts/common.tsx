@@ -1,11 +1,13 @@
 import type { ReactNode } from "react";
+import { adviceOn } from "../advice.js";
 import { ApiError } from "../api.js";
 import { spoken } from "../words.js";
 
-/** What went wrong, and the fields that it is about. */
+/** What went wrong, the fields that it is about, and what to do. */
 export function Problem({ error }: { error: unknown }) {
   if (error === null || error === undefined) return null;
   const problem = error instanceof ApiError ? error.problem : {};
+  const advice = error instanceof ApiError ? adviceOn(error.status, problem) : "";
   return (
     <div className="problem" role="alert">
       <strong>{error instanceof Error ? error.message : "Something went wrong"}</strong>
@@ -15,6 +17,7 @@ export function Problem({ error }: { error: unknown }) {
           <code>{field}</code> {message}
         </div>
       ))}
+      {advice === "" ? null : <div>{advice}</div>}
     </div>
   );
 }
