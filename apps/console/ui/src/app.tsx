@@ -86,7 +86,10 @@ function Frame({ children }: { children: ReactNode }) {
   const tenant = chosen === "" ? (session.tenants[0] ?? "") : chosen;
   const ofTenant = path.startsWith("/t/");
   // biome-ignore lint/correctness/useExhaustiveDependencies: another page begins at its top
-  useEffect(() => window.scrollTo(0, 0), [path]);
+  useEffect(() => {
+    // Its answer is a promise in newer browsers, which an effect must not return.
+    window.scrollTo(0, 0);
+  }, [path]);
   const entries = [
     [`/${query({ tenant: chosen })}`, "Overview"],
     [`/t/${tenant}/operations`, "Operations"],
