@@ -11,6 +11,10 @@ export interface DocumentedLine {
 /** What every line has. */
 export const commonFields: ReadonlySet<string> = new Set(["level", "time", "pid", "name", "msg"]);
 
+const workers = ["submit-worker", "reconcile-worker", "webhook-apply"] as const;
+const all = [...workers, "enqueuer", "webhook-ingress", "console"] as const;
+const processesOf = (word: string): readonly string[] => (word === "all" ? all : word === "workers" ? workers : [word]);
+
 const logsPage = new URL("../../docs/logs.md", import.meta.url);
 const words = (cell: string): string[] => cell.split(",").flatMap((word) => word.trim() || []);
 
@@ -26,7 +30,7 @@ export async function documentedLines(): Promise<ReadonlyMap<string, DocumentedL
     if (lines.has(name)) throw new Error(`${name} stands twice in docs/logs.md`);
     lines.set(name, {
       level,
-      processes: new Set(words(processes)),
+      processes: new Set(words(processes).flatMap(processesOf)),
       required: new Set(required),
       optional: new Set(optional),
     });

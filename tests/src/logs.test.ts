@@ -111,7 +111,7 @@ describe("real processes", () => {
     expect(codes).toEqual(codes.map((code) => code.replace(/ .*/, " 0")));
   });
 
-  it("write nothing but what docs/logs.md says", () => {
+  it("write nothing but what the page says", () => {
     expect(lines().length).toBeGreaterThan(20);
     const faults = lines().flatMap((line) =>
       faultsOf(line, documented.get(line.msg)).map((fault) => `${line.msg} ${fault}`),
