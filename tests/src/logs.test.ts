@@ -154,6 +154,9 @@ describe("docs/logs.md", () => {
   });
 });
 
+/** Names that are given to what logs them as a warning. */
+const namedForLater = /(?:createErrorReporter\([^,]+, |kept\()"([^"]+)"\)/g;
+
 /** Levels and names of the lines in a source file: the last text of each call of a logger. */
 function* linesIn(source: string): Generator<[level: string, name: string]> {
   for (const call of source.matchAll(/logger\s*\.(info|warn|error|fatal)\(/gi)) {
@@ -164,5 +167,5 @@ function* linesIn(source: string): Generator<[level: string, name: string]> {
     const name = texts.at(-1);
     if (name !== undefined) yield [call[1] ?? "", name];
   }
-  for (const [, name = ""] of source.matchAll(/createErrorReporter\([^,]+, "([^"]+)"\)/g)) yield ["warn", name];
+  for (const [, name = ""] of source.matchAll(namedForLater)) yield ["warn", name];
 }

@@ -1,12 +1,15 @@
 import { Command } from "commander";
 import { addConnection } from "./commands/connection.js";
+import { addConsoleAccess } from "./commands/console-access.js";
 import { addHold } from "./commands/hold.js";
 import { addInbox } from "./commands/inbox.js";
 import { addKey } from "./commands/key.js";
+import { addLegalHold } from "./commands/legal-hold.js";
 import { addMigrate } from "./commands/migrate.js";
 import { addOperations } from "./commands/operations.js";
 import { addPolicy } from "./commands/policy.js";
 import { addProviders } from "./commands/providers.js";
+import { addRetention } from "./commands/retention.js";
 import { addReview } from "./commands/review.js";
 import { addSend } from "./commands/send.js";
 import { addTenant } from "./commands/tenant.js";
@@ -48,6 +51,7 @@ function buildProgram(tools: CommandTools): Command {
   addMigrate(program, tools);
   addTenant(program, tools);
   addKey(program, tools);
+  addConsoleAccess(program, tools);
   addConnection(program, tools);
   addWebhookEndpoint(program, tools);
   addWebhook(program, tools);
@@ -60,5 +64,7 @@ function buildProgram(tools: CommandTools): Command {
   addHold(program, tools);
   addPolicy(program, tools);
   addProviders(program, tools);
+  addLegalHold(program, tools);
+  addRetention(program, tools);
   return program;
 }
