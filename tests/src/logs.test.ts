@@ -157,7 +157,7 @@ describe("docs/logs.md", () => {
 });
 
 /** Names that are given to what logs them as a warning. */
-const namedForLater = /(?:createErrorReporter\([^,]+, |kept\()"([^"]+)"\)/g;
+const namedForLater = /createErrorReporter\([^,]+, "([^"]+)"\)/g;
 
 /** Levels and names of the lines in a source file: the last text of each call of a logger. */
 function* linesIn(source: string): Generator<[level: string, name: string]> {

@@ -23,9 +23,15 @@ const defaults = { keepMs: 10_000, waitMs: 4_000 };
  */
 export function serveLedgerGauges(options: LedgerGaugesOptions): void {
   const { ledger, queues, metrics, logger, keepMs = defaults.keepMs, waitMs = defaults.waitMs } = options;
-  const kept = (what: string) => ({ keepMs, waitMs, onResult: saidOnce(logger, what) });
-  const readings = new Kept(() => readGauges(ledger), kept("ledger gauges not read"));
-  const depths = new Kept(() => queueDepths(queues), kept("queue depths not read"));
+  const kept = (tell: (error: unknown) => void) => ({ keepMs, waitMs, onResult: saidOnce(tell) });
+  const readings = new Kept(
+    () => readGauges(ledger),
+    kept((error) => logger.warn({ err: error }, "ledger gauges not read")),
+  );
+  const depths = new Kept(
+    () => queueDepths(queues),
+    kept((error) => logger.warn({ err: error }, "queue depths not read")),
+  );
 
   const ok = metrics.gauge({
     name: "countersign_ledger_read_ok",
@@ -51,10 +57,10 @@ export function serveLedgerGauges(options: LedgerGaugesOptions): void {
 }
 
 /** A fault that lasts is one line, not one per scrape. */
-function saidOnce(logger: Logger, message: string): (error: unknown) => void {
+function saidOnce(tell: (error: unknown) => void): (error: unknown) => void {
   let failing = false;
   return (error) => {
-    if (error !== undefined && !failing) logger.warn({ err: error }, message);
+    if (error !== undefined && !failing) tell(error);
     failing = error !== undefined;
   };
 }
