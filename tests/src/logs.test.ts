@@ -83,11 +83,13 @@ describe("real processes", () => {
     expect(about(id).filter(({ msg }) => msg === "provider call recorded")).toMatchObject([
       { outcome: "ambiguous", state: "UNKNOWN", ms: expect.any(Number) },
     ]);
-    const looks = about(id).filter(({ msg }) => msg === "provider asked");
+    // An audit's look after the end belongs to no attempt.
+    const looks = about(id).filter(({ msg, attempt }) => msg === "provider asked" && attempt !== undefined);
     for (const look of looks) expect(look).toMatchObject({ attempt: 1, outcome: "found", ms: expect.any(Number) });
     const histories = await scene.fleet.scene.history(id);
     const asked = histories.filter(
-      ({ evidence }) => evidence !== null && "asked" in evidence && evidence.asked !== "record",
+      ({ kind, evidence }) =>
+        kind === "transition" && evidence !== null && "asked" in evidence && evidence.asked !== "record",
     );
     expect(looks).toHaveLength(asked.length);
   });
@@ -154,6 +156,9 @@ describe("docs/logs.md", () => {
   });
 });
 
+/** Names that are given to what logs them as a warning. */
+const namedForLater = /createErrorReporter\([^,]+, "([^"]+)"\)/g;
+
 /** Levels and names of the lines in a source file: the last text of each call of a logger. */
 function* linesIn(source: string): Generator<[level: string, name: string]> {
   for (const call of source.matchAll(/logger\s*\.(info|warn|error|fatal)\(/gi)) {
@@ -164,5 +169,5 @@ function* linesIn(source: string): Generator<[level: string, name: string]> {
     const name = texts.at(-1);
     if (name !== undefined) yield [call[1] ?? "", name];
   }
-  for (const [, name = ""] of source.matchAll(/createErrorReporter\([^,]+, "([^"]+)"\)/g)) yield ["warn", name];
+  for (const [, name = ""] of source.matchAll(namedForLater)) yield ["warn", name];
 }

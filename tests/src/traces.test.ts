@@ -25,6 +25,12 @@ function only(trace: ReadonlyMap<string, ReceivedSpan[]>, name: string): Receive
   return span;
 }
 
+/** The pass that confirmed, and the job that it ran in. */
+function settling(trace: ReadonlyMap<string, ReceivedSpan[]>) {
+  const pass = trace.get("reconcile")?.find((span) => span.attributes["countersign.state"] === "CONFIRMED");
+  return { pass, job: trace.get("process reconcile")?.find((span) => span.spanId === pass?.parentSpanId) };
+}
+
 describe("with a receiver that answers", () => {
   let receiver: OtlpReceiver;
   let scene: ProducerScene;
@@ -52,10 +58,11 @@ describe("with a receiver that answers", () => {
     await scene.fleet.allIn([doubtful], "CONFIRMED");
     scene.fleet.scene.simulator.advance(scene.reference(sent), "viewed");
     await until(
-      async () => [sent, doubtful].map((id) => [...receiver.trace(traceOf(id)).keys()]),
-      ([first = [], second = []]) =>
-        ["plan", "submit", "provider.call", "webhook.apply"].every((name) => first.includes(name)) &&
-        second.includes("reconcile"),
+      async () => [sent, doubtful].map((id) => receiver.trace(traceOf(id))),
+      ([ofSent, ofDoubtful]) =>
+        ["plan", "submit", "provider.call", "webhook.apply"].every((name) => ofSent?.has(name)) &&
+        ofDoubtful !== undefined &&
+        settling(ofDoubtful).job !== undefined,
     );
     // What was still queued in the processes is sent by their end.
     await Promise.all(scene.fleet.processes.map((each) => each.kill("SIGTERM")));
@@ -95,13 +102,14 @@ describe("with a receiver that answers", () => {
     const trace = receiver.trace(traceOf(doubtful));
     expect(only(trace, "submit").attributes).toMatchObject({ "countersign.state": "UNKNOWN" });
     expect(only(trace, "provider.call").attributes).toMatchObject({ "countersign.outcome": "ambiguous" });
+    expect(settling(trace)).toMatchObject({
+      pass: { service: "countersign-reconcile-worker" },
+      job: { service: "countersign-reconcile-worker" },
+    });
     const reconciled = trace.get("reconcile") ?? [];
-    const settled = reconciled.find((span) => span.attributes["countersign.state"] === "CONFIRMED");
-    expect(settled).toMatchObject({ service: "countersign-reconcile-worker" });
-    const jobs = (trace.get("process reconcile") ?? []).map((span) => span.spanId);
-    expect(jobs).toContain(settled?.parentSpanId);
     for (const look of trace.get("provider.lookup") ?? []) {
-      expect(reconciled.map((span) => span.spanId)).toContain(look.parentSpanId);
+      // An audit looks once more after the end: it hangs from the trace's first span.
+      expect([rootOf(doubtful), ...reconciled.map((span) => span.spanId)]).toContain(look.parentSpanId);
     }
   });
 
