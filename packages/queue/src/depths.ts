@@ -21,13 +21,17 @@ export interface QueueDepth {
  * @throws QueueUnavailableError when the store does not answer in time
  */
 export async function queueDepths(queues: Queues, timeoutMs: number = producerTimeoutMs): Promise<QueueDepth[]> {
-  // BullMQ would wait for the connection for as long as it takes.
-  if (queues.store.kind === "redis" && !isReady(queues.store.client)) {
-    throw new QueueUnavailableError("redis-unreachable", "Redis is not connected");
-  }
+  requireStore(queues);
   const counted = queueNames.map(async (queue) => {
     const counts = await queues.queue(queue).getJobCounts(...depthStates);
     return depthStates.map((state) => ({ queue, state, count: counts[state] ?? 0 }));
   });
   return (await within(timeoutMs, Promise.all(counted))).flat();
+}
+
+/** Refuses at once while Redis is away: BullMQ would wait for the connection for as long as it takes. */
+export function requireStore({ store }: Queues): void {
+  if (store.kind === "redis" && !isReady(store.client)) {
+    throw new QueueUnavailableError("redis-unreachable", "Redis is not connected");
+  }
 }
