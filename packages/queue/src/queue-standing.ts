@@ -1,5 +1,5 @@
 import type { JobQueue, Queues } from "./connection.js";
-import { type DepthState, depthStates, requireStore } from "./depths.js";
+import { countJobs, type DepthState, requireStore } from "./depths.js";
 import { type QueueName, queueNames } from "./queues.js";
 import { producerTimeoutMs } from "./redis-clients.js";
 import { within } from "./timeout.js";
@@ -25,20 +25,15 @@ export async function queueStandings(queues: Queues, timeoutMs: number = produce
 }
 
 async function standing(name: QueueName, queue: JobQueue): Promise<QueueStanding> {
-  const [counts, paused, [oldest]] = await Promise.all([
-    queue.getJobCounts(...depthStates),
+  const [jobs, paused, [oldest]] = await Promise.all([
+    countJobs(queue),
     queue.isPaused(),
     queue.getJobs(["waiting"], 0, 0, true),
   ]);
   return {
     queue: name,
     paused,
-    jobs: {
-      waiting: counts.waiting ?? 0,
-      active: counts.active ?? 0,
-      delayed: counts.delayed ?? 0,
-      failed: counts.failed ?? 0,
-    },
+    jobs,
     // The store keeps the moment by the clock of who added the job.
     oldestWaitingMs: oldest === undefined ? undefined : Math.max(0, Date.now() - oldest.timestamp),
   };
