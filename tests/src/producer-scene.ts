@@ -4,6 +4,8 @@ import { z } from "zod";
 import { type FleetProcess, RealFleet } from "./real-processes.js";
 
 const secret = "whsec_producer-scene-secret-0123456789abcdef";
+/** Five processes start at once: longest wait for all of them on a busy machine, ms. */
+export const patientMs = 90_000;
 const planned = z.object({ operationId: z.string() });
 
 /** The whole fleet as real processes: a producer's HTTP request at one end, the provider and its webhooks at the other. */
@@ -28,12 +30,17 @@ export class ProducerScene {
       scheme: "elchi",
       secret,
     });
+    const spawn = async (app: string, entry = "main.js"): Promise<FleetProcess> => {
+      const spawned = await fleet.launch(app, entry, { GRACE_MS: "30000", ...env });
+      await spawned.ready(patientMs);
+      return spawned;
+    };
     const [enqueuer, ingress] = await Promise.all([
-      fleet.spawn("enqueuer", "main.js", env),
-      fleet.spawn("webhook-receiver", "ingress-main.js", env),
-      fleet.spawn("webhook-receiver", "apply-main.js", env),
-      fleet.spawn("reconcile-worker", "main.js", env),
-      fleet.spawn("submit-worker", "main.js", env),
+      spawn("enqueuer"),
+      spawn("webhook-receiver", "ingress-main.js"),
+      spawn("webhook-receiver", "apply-main.js"),
+      spawn("reconcile-worker"),
+      spawn("submit-worker"),
     ]);
     fleet.scene.simulator.configure({
       workspaces: [{ name: "one", keys: ["wsk_test"], hooks: [{ url: `${ingress.url}${path}`, secret }] }],

@@ -2,7 +2,7 @@ import { postgresDocumentStore } from "@countersign/ledger";
 import { plainPdf } from "@countersign/simulator";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { OtlpReceiver, type ReceivedSpan } from "./otlp-receiver.js";
-import { ProducerScene } from "./producer-scene.js";
+import { ProducerScene, patientMs } from "./producer-scene.js";
 import { until } from "./real-processes.js";
 
 const traceOf = (id: string): string => id.replaceAll("-", "");
@@ -59,7 +59,7 @@ describe("with a receiver that answers", () => {
     );
     // What was still queued in the processes is sent by their end.
     await Promise.all(scene.fleet.processes.map((each) => each.kill("SIGTERM")));
-  });
+  }, patientMs);
   afterAll(async () => {
     await scene.stop();
     await receiver.stop();
@@ -149,35 +149,39 @@ describe.each([
   ["hangs", { answers: false }],
   ["is not there", undefined],
 ] as const)("with a receiver that %s", (_, options) => {
-  it("operations are confirmed, and every process stops in time with one line about it", async () => {
-    const receiver = options === undefined ? undefined : await OtlpReceiver.start(options);
-    const url = receiver?.url ?? "http://127.0.0.1:1";
-    const scene = await ProducerScene.start({
-      OTEL_EXPORTER_OTLP_ENDPOINT: url,
-      OTEL_BSP_SCHEDULE_DELAY: "50",
-      OTEL_BSP_EXPORT_TIMEOUT: "300",
-      OTEL_BSP_MAX_QUEUE_SIZE: "4",
-    });
-    try {
-      const ids = [await scene.send({ key: "one" })];
-      scene.fleet.scene.simulator.script({ kind: "lost-response" });
-      ids.push(await scene.send({ key: "two" }));
-      for (let index = 0; index < 10; index += 1) ids.push(await scene.send({ key: `more-${index}` }));
-      await scene.fleet.allIn(ids, "CONFIRMED");
-      const submit = scene.fleet.processes.find(({ output }) => output.includes('"name":"submit-worker"'));
-      await until(
-        async () => submit?.output ?? "",
-        (output) => output.includes("traces are not delivered"),
-      );
-      await Promise.all(
-        scene.fleet.processes.map(async (each) => expect(await each.kill("SIGTERM"), each.output).toBe(0)),
-      );
-      for (const { output } of scene.fleet.processes) {
-        expect(output.split("traces are not delivered").length).toBeLessThanOrEqual(2);
+  it(
+    "operations are confirmed, and every process stops in time with one line about it",
+    async () => {
+      const receiver = options === undefined ? undefined : await OtlpReceiver.start(options);
+      const url = receiver?.url ?? "http://127.0.0.1:1";
+      const scene = await ProducerScene.start({
+        OTEL_EXPORTER_OTLP_ENDPOINT: url,
+        OTEL_BSP_SCHEDULE_DELAY: "50",
+        OTEL_BSP_EXPORT_TIMEOUT: "300",
+        OTEL_BSP_MAX_QUEUE_SIZE: "4",
+      });
+      try {
+        const ids = [await scene.send({ key: "one" })];
+        scene.fleet.scene.simulator.script({ kind: "lost-response" });
+        ids.push(await scene.send({ key: "two" }));
+        for (let index = 0; index < 10; index += 1) ids.push(await scene.send({ key: `more-${index}` }));
+        await scene.fleet.allIn(ids, "CONFIRMED");
+        const submit = scene.fleet.processes.find(({ output }) => output.includes('"name":"submit-worker"'));
+        await until(
+          async () => submit?.output ?? "",
+          (output) => output.includes("traces are not delivered"),
+        );
+        await Promise.all(
+          scene.fleet.processes.map(async (each) => expect(await each.kill("SIGTERM"), each.output).toBe(0)),
+        );
+        for (const { output } of scene.fleet.processes) {
+          expect(output.split("traces are not delivered").length).toBeLessThanOrEqual(2);
+        }
+      } finally {
+        await scene.stop();
+        await receiver?.stop();
       }
-    } finally {
-      await scene.stop();
-      await receiver?.stop();
-    }
-  });
+    },
+    patientMs,
+  );
 });

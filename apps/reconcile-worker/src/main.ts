@@ -13,6 +13,7 @@ const providers = createProviders();
 runWorker({
   name: "reconcile-worker",
   queue: "reconcile",
+  retention: true,
   concurrency: config.RECONCILE_CONCURRENCY,
   handler: ({ ledger, queues, logger, metrics, windows, processId, permits, health }) => {
     serveLedgerGauges({ ledger, queues, metrics, logger });

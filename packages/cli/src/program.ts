@@ -1,15 +1,18 @@
 import { Command } from "commander";
 import { addCompletion } from "./commands/completion.js";
 import { addConnection } from "./commands/connection.js";
+import { addConsoleAccess } from "./commands/console-access.js";
 import { addDoctor } from "./commands/doctor.js";
 import { addHold } from "./commands/hold.js";
 import { addInbox } from "./commands/inbox.js";
 import { addKey } from "./commands/key.js";
+import { addLegalHold } from "./commands/legal-hold.js";
 import { addMigrate } from "./commands/migrate.js";
 import { addOperations } from "./commands/operations.js";
 import { addPolicy } from "./commands/policy.js";
 import { addProviders } from "./commands/providers.js";
 import { addQueues } from "./commands/queues.js";
+import { addRetention } from "./commands/retention.js";
 import { addReview } from "./commands/review.js";
 import { addSend } from "./commands/send.js";
 import { addTenant } from "./commands/tenant.js";
@@ -52,6 +55,7 @@ export function buildProgram(tools: CommandTools): Command {
   addMigrate(program, tools);
   addTenant(program, tools);
   addKey(program, tools);
+  addConsoleAccess(program, tools);
   addConnection(program, tools);
   addWebhookEndpoint(program, tools);
   addWebhook(program, tools);
@@ -64,6 +68,8 @@ export function buildProgram(tools: CommandTools): Command {
   addHold(program, tools);
   addPolicy(program, tools);
   addProviders(program, tools);
+  addLegalHold(program, tools);
+  addRetention(program, tools);
   addQueues(program, tools);
   addDoctor(program, tools);
   addCompletion(program, tools);

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 
 /** The processes that make up a fleet (docs/architecture.md). */
-export const processKinds = ["enqueuer", "webhook-ingress", "submit", "reconcile", "webhook-apply"] as const;
+export const processKinds = ["enqueuer", "webhook-ingress", "console", "submit", "reconcile", "webhook-apply"] as const;
 export type ProcessKind = (typeof processKinds)[number];
 
 /** How many processes of each kind. */
@@ -10,6 +10,7 @@ export type Scale = Readonly<Record<ProcessKind, number>>;
 export const defaultScale: Scale = {
   enqueuer: 1,
   "webhook-ingress": 1,
+  console: 1,
   submit: 1,
   reconcile: 1,
   "webhook-apply": 1,
@@ -27,6 +28,7 @@ interface KindFacts {
 export const facts: Readonly<Record<ProcessKind, KindFacts>> = {
   enqueuer: { app: "enqueuer", entry: "main.js", stopsIn: 1, scalable: false },
   "webhook-ingress": { app: "webhook-receiver", entry: "ingress-main.js", stopsIn: 1, scalable: false },
+  console: { app: "console", entry: "main.js", stopsIn: 1, scalable: false },
   submit: { app: "submit-worker", entry: "main.js", stopsIn: 2, scalable: true },
   reconcile: { app: "reconcile-worker", entry: "main.js", stopsIn: 2, scalable: true },
   "webhook-apply": { app: "webhook-receiver", entry: "apply-main.js", stopsIn: 2, scalable: true },

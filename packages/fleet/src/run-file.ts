@@ -13,6 +13,7 @@ export interface RunRecord {
   readonly api: string;
   readonly docs: string;
   readonly webhooks: string;
+  readonly console: string;
   readonly queues: "redis" | "postgres";
   readonly processes: readonly ProcessAddress[];
 }

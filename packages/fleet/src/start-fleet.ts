@@ -123,6 +123,7 @@ function recordOf(fleet: Fleet, stack: Stack, startedAt: string): RunRecord {
     api,
     docs: `${api}/docs`,
     webhooks: fleet.urlOf("webhook-ingress"),
+    console: fleet.urlOf("console"),
     queues: stack.redisUrl === undefined ? "postgres" : "redis",
     processes: fleet.processes(),
   };

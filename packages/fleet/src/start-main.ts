@@ -51,6 +51,7 @@ function addresses({ record, runFile, envFile, logDir }: Started): string {
     "",
     `API              ${record.api}   (browse: ${record.docs})`,
     `Webhook ingress  ${record.webhooks}`,
+    `Console          ${record.console}   (log in: npm run countersign -- console-access add --name you --role operator)`,
     ...record.processes.map(({ name, url, pid }) => `Health           ${url}/readyz   ${name}, pid ${pid}`),
     `Addresses, pids  ${runFile}`,
     `Logs             ${logDir}`,

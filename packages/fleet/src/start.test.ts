@@ -41,6 +41,7 @@ it("the fleet is up at the addresses in run.json, heals a killed process, and is
   expect(processes.map(({ name }) => name)).toEqual([
     "enqueuer",
     "webhook-ingress",
+    "console",
     "submit-1",
     "submit-2",
     "reconcile",

@@ -164,6 +164,29 @@ describe("retention", () => {
     for (const id of ids) expect(await hasPayload(id)).toBe(false);
   });
 
+  it("a run that fails between two batches keeps and records what it did, and the next one does the rest", async () => {
+    const ids: string[] = [];
+    for (let n = 0; n < 3; n += 1) {
+      const id = await planOld(await upload());
+      await end(id);
+      ids.push(id);
+    }
+    await age();
+    const last = ids.toSorted().at(-1) ?? "";
+    await test.ledger.sql.unsafe(`
+      CREATE FUNCTION test_fails() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'gone'; END $$;
+      CREATE TRIGGER test_fails BEFORE UPDATE ON approved_payload FOR EACH ROW
+        WHEN (OLD.operation_id = '${last}') EXECUTE FUNCTION test_fails()`);
+    const records = async () =>
+      (await test.ledger.sql`SELECT counts FROM erasure ORDER BY at`).map((row) => row.counts);
+    const before = (await records()).length;
+    await expect(runRetention(test.ledger, { ...options, limit: 1 })).rejects.toThrow("gone");
+    expect((await records()).slice(before)).toMatchObject([{ payloads: 2, documents: 0 }]);
+    await test.ledger.sql.unsafe("DROP TRIGGER test_fails ON approved_payload; DROP FUNCTION test_fails()");
+    expect((await runRetention(test.ledger, options))[0]?.erased).toMatchObject({ payloads: 1, documents: 3 });
+    for (const id of ids) expect(await hasPayload(id)).toBe(false);
+  });
+
   it("a document that a plan under way has seen is not erased", async () => {
     const sha256 = await upload();
     await age();

@@ -113,6 +113,10 @@ export const windows = {
   POLL_MS: ms(900_000),
   /** How often a request that is not over is asked about where no webhook tells. */
   SIGNING_POLL_MS: ms(21_600_000),
+  /** Days after its end after which an operation's payload and prepared request are erased. */
+  PAYLOAD_DAYS: integerSetting("days", { min: 1, max: 36_500, default: 365 }),
+  /** Days after its last upload after which a document that nobody needs is erased. */
+  DOCUMENT_DAYS: integerSetting("days", { min: 1, max: 36_500, default: 365 }),
   /** Days after which the raw bodies of settled webhooks are erased. */
   WEBHOOK_BODY_DAYS: integerSetting("days", { min: 1, max: 3_650, default: 30 }),
   /** Calls in a row that find the provider down before only a probe calls (a count). */

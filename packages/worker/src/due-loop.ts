@@ -1,6 +1,5 @@
 import {
   type DueJob,
-  eraseOldBodies,
   type Ledger,
   makeDueAgain,
   openAgedTickets,
@@ -33,8 +32,6 @@ export interface DueLoopOptions {
   dead?: { afterMs: number; heardMs(): number };
   /** How often requests that are not over are asked about, ms; undefined: never. */
   signingPollMs?: number;
-  /** Days after which the raw bodies of settled webhooks are erased; undefined: never. */
-  bodyDays?: number;
   /** Rows per pass and kind. */
   batch?: number;
   /** Hand-overs without a transition after which a person is asked. */
@@ -110,18 +107,6 @@ async function reportTheStuck(options: DueLoopOptions, jobs: readonly DueJob[]):
 /** How often ages are looked at, ms: their thresholds are minutes. */
 const agesEveryMs = 15_000;
 
-/** How often old bodies are erased, ms; and how many at most before the loop goes on. */
-const erasesEveryMs = 600_000;
-const erasesAtMost = 50_000;
-
-async function eraseBodies(ledger: Ledger, days: number | undefined): Promise<void> {
-  const batch = 1_000;
-  if (days === undefined) return;
-  for (let erased = 0; erased < erasesAtMost; erased += batch) {
-    if ((await eraseOldBodies(ledger, days, batch)) < batch) return;
-  }
-}
-
 export interface DueLoop {
   /** Time since a pass last ended well, ms. */
   idleMs(): number;
@@ -134,7 +119,6 @@ export function startDueLoop(options: DueLoopOptions): DueLoop {
   let stopped = false;
   let lastGood = performance.now();
   let agesAt = performance.now() + Math.random() * agesEveryMs;
-  let erasesAt = performance.now() + Math.random() * erasesEveryMs;
   let failing = false;
   let wake: (() => void) | undefined;
   const pause = (): Promise<void> =>
@@ -154,10 +138,6 @@ export function startDueLoop(options: DueLoopOptions): DueLoop {
         if (performance.now() >= agesAt) {
           agesAt = performance.now() + agesEveryMs;
           await openAgedTickets(options.ledger);
-        }
-        if (performance.now() >= erasesAt) {
-          erasesAt = performance.now() + erasesEveryMs;
-          await eraseBodies(options.ledger, options.bodyDays);
         }
         full = pass.handedOver >= (options.batch ?? defaults.batch);
         lastGood = performance.now();

@@ -31,6 +31,7 @@ import {
 import { type DueLoop, startDueLoop } from "./due-loop.js";
 import { Permits } from "./permits.js";
 import { ProviderHealth } from "./provider-health.js";
+import { type RetentionTimer, startRetention } from "./retention-timer.js";
 
 /** What every worker process reads from its environment. */
 export const workerConfig = {
@@ -60,6 +61,8 @@ export interface WorkerProcess {
   concurrency: number;
   /** Makes the handler once the parts are open. */
   handler(parts: WorkerParts): JobHandler;
+  /** Erases what has outlived its days, once an hour; false when left out. */
+  retention?: boolean;
   /** Closes what the handler opened. */
   onStop?(): Promise<void>;
 }
@@ -93,6 +96,7 @@ class Running {
   readonly queues: Queues;
   worker: QueueWorker | undefined;
   loop: DueLoop | undefined;
+  retention: RetentionTimer | undefined;
   health: HealthServer | undefined;
   heartbeat: NodeJS.Timeout | undefined;
   constructor(ledger: Ledger, queues: Queues) {
@@ -183,13 +187,21 @@ export function runWorker(options: WorkerProcess): void {
         sweepMs: config.SWEEP_MS,
         redispatchMs: config.REDISPATCH_MS,
         signingPollMs: config.SIGNING_POLL_MS,
-        bodyDays: config.WEBHOOK_BODY_DAYS,
         dead: { afterMs: config.WORKER_DEAD_MS, heardMs: heart.heardMs },
         onPass: ({ swept, failed }) => {
           if (swept > 0) transitions.inc({ edge: "sweep" }, swept);
           if (failed > 0) handOverFailures.inc(failed);
         },
       });
+      if (options.retention === true) {
+        running.retention = startRetention({
+          ledger,
+          logger,
+          payloadDays: config.PAYLOAD_DAYS,
+          documentDays: config.DOCUMENT_DAYS,
+          bodyDays: config.WEBHOOK_BODY_DAYS,
+        });
+      }
       running.health = await startHealthServer({
         host: config.HOST,
         port: config.PORT,
@@ -200,6 +212,7 @@ export function runWorker(options: WorkerProcess): void {
     },
     stop: async () => {
       clearInterval(running.heartbeat);
+      running.retention?.stop();
       await running.loop?.stop();
       const finished = await running.worker?.close({ graceMs: Math.max(100, config.GRACE_MS - 3_000) });
       if (finished === false) logger.warn("jobs did not end within the grace: their rows' leases bring them back");

@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect } from "react";
 import { Link, Redirect, Route, Switch, useLocation, useSearchParams } from "wouter";
 import type { Session } from "../../src/contract.js";
-import { ApiError, call, setSession } from "./api.js";
+import { ApiError, call, query, setSession } from "./api.js";
 import { Actions } from "./pages/actions.js";
 import { Event } from "./pages/event.js";
 import { Inbox } from "./pages/inbox.js";
@@ -14,6 +14,7 @@ import { Ticket } from "./pages/ticket.js";
 import { Tickets } from "./pages/tickets.js";
 import { Problem } from "./parts/common.js";
 import { SessionContext, useSession } from "./session.js";
+import { elsewhere } from "./tenant-path.js";
 
 /** The login, or the pages. */
 export function App() {
@@ -53,15 +54,19 @@ function Pages() {
         {({ tenant, id }) => <Operation key={id} tenant={tenant} id={id} />}
       </Route>
       <Route path="/t/:tenant/reviews">
-        {({ tenant }) => <Tickets tenant={tenant} title="Reviews" kinds={["needs-review", "duplicate"]} />}
+        {({ tenant }) => (
+          <Tickets key={`r ${tenant}`} tenant={tenant} title="Reviews" kinds={["needs-review", "duplicate"]} />
+        )}
       </Route>
-      <Route path="/t/:tenant/tickets">{({ tenant }) => <Tickets tenant={tenant} title="Tickets" />}</Route>
+      <Route path="/t/:tenant/tickets">
+        {({ tenant }) => <Tickets key={`t ${tenant}`} tenant={tenant} title="Tickets" />}
+      </Route>
       <Route path="/t/:tenant/tickets/:id">{({ tenant, id }) => <Ticket key={id} tenant={tenant} id={id} />}</Route>
       <Route path="/t/:tenant/quarantine">
-        {({ tenant }) => <Inbox key="q" tenant={tenant} title="Quarantine" status="QUARANTINED" />}
+        {({ tenant }) => <Inbox key={`q ${tenant}`} tenant={tenant} title="Quarantine" status="QUARANTINED" />}
       </Route>
       <Route path="/t/:tenant/dead-letters">
-        {({ tenant }) => <Inbox key="d" tenant={tenant} title="Dead letters" status="DEAD" />}
+        {({ tenant }) => <Inbox key={`d ${tenant}`} tenant={tenant} title="Dead letters" status="DEAD" />}
       </Route>
       <Route path="/t/:tenant/inbox/:id">{({ tenant, id }) => <Event key={id} tenant={tenant} id={id} />}</Route>
       <Route>
@@ -76,17 +81,23 @@ function Frame({ children }: { children: ReactNode }) {
   const client = useQueryClient();
   const [path, navigate] = useLocation();
   const [search] = useSearchParams();
-  const tenant = /^\/t\/([^/]+)\//.exec(path)?.[1] ?? search.get("tenant") ?? session.tenants[0] ?? "";
+  // Pages of no tenant show all of them until one is chosen.
+  const chosen = /^\/t\/([^/]+)\//.exec(path)?.[1] ?? search.get("tenant") ?? "";
+  const tenant = chosen === "" ? (session.tenants[0] ?? "") : chosen;
+  const ofTenant = path.startsWith("/t/");
   // biome-ignore lint/correctness/useExhaustiveDependencies: another page begins at its top
-  useEffect(() => window.scrollTo(0, 0), [path]);
+  useEffect(() => {
+    // Its answer is a promise in newer browsers, which an effect must not return.
+    window.scrollTo(0, 0);
+  }, [path]);
   const entries = [
-    [`/?tenant=${tenant}`, "Overview"],
+    [`/${query({ tenant: chosen })}`, "Overview"],
     [`/t/${tenant}/operations`, "Operations"],
     [`/t/${tenant}/reviews`, "Reviews"],
     [`/t/${tenant}/quarantine`, "Quarantine"],
     [`/t/${tenant}/dead-letters`, "Dead letters"],
     [`/t/${tenant}/tickets`, "Tickets"],
-    ["/actions", "Actions"],
+    [`/actions${query({ tenant: chosen })}`, "Actions"],
   ] as const;
   const logOut = async (): Promise<void> => {
     await call("DELETE", "/console/session");
@@ -116,15 +127,10 @@ function Frame({ children }: { children: ReactNode }) {
             <span className="skip">Tenant</span>
             <select
               aria-label="Tenant"
-              value={tenant}
-              onChange={({ target }) =>
-                navigate(
-                  path.startsWith("/t/")
-                    ? path.replace(/^\/t\/[^/]+\/([^/]+).*/, `/t/${target.value}/$1`)
-                    : `/?tenant=${target.value}`,
-                )
-              }
+              value={chosen}
+              onChange={({ target }) => navigate(elsewhere(path, target.value))}
             >
+              {ofTenant ? null : <option value="">all tenants</option>}
               {session.tenants.map((each) => (
                 <option key={each}>{each}</option>
               ))}

@@ -35,3 +35,20 @@ it("history, events and guards stand in one order", () => {
     "a guard worked",
   ]);
 });
+
+it("moments are ordered to the microsecond, however many digits they come with", () => {
+  const miss = { kind: "claim-lost", attempt: 1 };
+  const event = { type: null, reference: null, status: "DEAD", reason: null };
+  const all = timeline(
+    [],
+    [
+      { ...event, receivedAt: "2026-01-01T00:00:01.5Z" },
+      { ...event, receivedAt: "2026-01-01T00:00:01.123456Z" },
+    ],
+    [
+      { ...miss, at: "2026-01-01T00:00:01Z" },
+      { ...miss, at: "2026-01-01T00:00:01.123Z" },
+    ],
+  );
+  expect(all.map(({ at }) => at.slice(17))).toEqual(["01Z", "01.123Z", "01.123456Z", "01.5Z"]);
+});

@@ -38,6 +38,13 @@ export function consequences(decision: Pick<OpenDecision, "decision" | "referenc
   return lines;
 }
 
+/** What becomes of those that wait for an operation that is given up. */
+export const dependantsWords = {
+  release: "let them go ahead although it did not happen",
+  retire: "end them too: they are never sent",
+  retry: "plan it again: they wait for the new one",
+} as const;
+
 export interface TimelineEntry {
   at: string;
   what: string;
@@ -66,13 +73,24 @@ interface Miss {
   attempt: number;
 }
 
+const reached: Record<string, string> = {
+  PLANNED: "written down, to be sent: ",
+  IN_FLIGHT: "the provider is called: ",
+  UNKNOWN: "it may have gone out: ",
+  RECONCILING: "the provider is asked: ",
+  NEEDS_REVIEW: "a person decides: ",
+  CONFIRMED: "it is done: ",
+  TERMINAL_FAILED: "refused for good: ",
+  SUPERSEDED: "no longer wanted: ",
+};
+
 /** History, webhook events and guards that worked, in one order. */
 export function timeline(history: readonly Line[], events: readonly Event[], misses: readonly Miss[]): TimelineEntry[] {
   const entries = [
     ...history.map((line) => ({
       at: line.at,
       what: line.to === null || line.to === line.from ? spoken(line.kind) : `${line.from ?? "new"} → ${line.to}`,
-      detail: `${spoken(line.reason)}, by ${line.actor}${line.attempt > 0 ? `, attempt ${line.attempt}` : ""}`,
+      detail: `${line.to === null || line.to === line.from ? "" : (reached[line.to] ?? "")}${spoken(line.reason)}, by ${line.actor}${line.attempt > 0 ? `, attempt ${line.attempt}` : ""}`,
     })),
     ...events.map((event) => ({
       at: event.receivedAt,
@@ -85,8 +103,12 @@ export function timeline(history: readonly Line[], events: readonly Event[], mis
       detail: `${spoken(miss.kind)}, attempt ${miss.attempt}`,
     })),
   ];
-  return entries.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
+  const order = new Map(entries.map((entry) => [entry, sortable(entry.at)]));
+  return entries.sort((a, b) => (order.get(a) ?? "").localeCompare(order.get(b) ?? ""));
 }
+
+/** To the microsecond, whatever number of digits it came with: `…:01Z` is before `…:01.5Z`. */
+const sortable = (iso: string): string => `${iso.slice(0, 19)}.${(/\.(\d+)/.exec(iso)?.[1] ?? "").padEnd(6, "0")}`;
 
 const outcomes: Record<string, string> = {
   applied: "would be applied",

@@ -26,7 +26,7 @@ export async function measureApplier(scene: WebhookScene): Promise<ApplierMeasur
   const { ledger } = scene;
   const before = await readCostsAfresh(ledger);
   const fleet = await Fleet.start({
-    scale: { enqueuer: 0, "webhook-ingress": 0, submit: 0, reconcile: 0, "webhook-apply": 1 },
+    scale: { enqueuer: 0, "webhook-ingress": 0, console: 0, submit: 0, reconcile: 0, "webhook-apply": 1 },
     env: scene.env,
     logDir: scene.logDir,
     say: (text) => void process.stderr.write(`${text}\n`),

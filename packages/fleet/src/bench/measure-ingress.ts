@@ -92,7 +92,7 @@ function start(scene: WebhookScene, what: IngressKind): Promise<Ingress> {
 
 async function startOurs(scene: WebhookScene): Promise<Ingress> {
   const fleet = await Fleet.start({
-    scale: { enqueuer: 0, "webhook-ingress": 1, submit: 0, reconcile: 0, "webhook-apply": 0 },
+    scale: { enqueuer: 0, "webhook-ingress": 1, console: 0, submit: 0, reconcile: 0, "webhook-apply": 0 },
     // The time in which only baselines ran is no outage to be caught up.
     env: { ...scene.env, DATABASE_POOL: String(poolSize), WEBHOOK_GAP_MS: "86400000" },
     logDir: scene.logDir,

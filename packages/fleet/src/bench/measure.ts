@@ -96,7 +96,7 @@ export async function measureFleet(bench: Bench, providerLatencyMs: number): Pro
   await handOver(bench, "submit", tenantId, ids);
   const planned = await counters(bench);
   const fleet = await Fleet.start({
-    scale: { enqueuer: 0, "webhook-ingress": 0, submit: 1, reconcile: 0, "webhook-apply": 0 },
+    scale: { enqueuer: 0, "webhook-ingress": 0, console: 0, submit: 1, reconcile: 0, "webhook-apply": 0 },
     env: { ...bareEnvironment(), ...bench.stackEnv, LOG_LEVEL: "warn", SUBMIT_CONCURRENCY: String(bench.concurrency) },
     logDir: bench.logDir,
     say: (text) => void process.stderr.write(`${text}\n`),

@@ -169,6 +169,7 @@ function addresses({ fleet, simulator, folder }: Parts): string {
     "",
     `API              ${api}   (browse: ${api}/docs)`,
     `Webhook ingress  ${fleet.urlOf("webhook-ingress")}`,
+    `Console          ${fleet.urlOf("console")}   (log in: countersign console-access add --name you --role operator)`,
     `Provider audit   ${simulator.url}/audit`,
     ...fleet.processes().map(({ name, url, pid }) => `Health           ${url}/readyz   ${name}, pid ${pid}`),
     `Logs             ${folder}`,

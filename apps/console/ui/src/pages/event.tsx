@@ -1,8 +1,9 @@
-import type { inboxDetail } from "@countersign/client";
+import type { InboxReplayAnswer, inboxDetail } from "@countersign/client";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import type { z } from "zod";
+import { useAct } from "../act.js";
 import { call } from "../api.js";
 import { Problem, State } from "../parts/common.js";
 import { useMayAct, useSession } from "../session.js";
@@ -46,8 +47,26 @@ export function Event({ tenant, id }: { tenant: string; id: string }) {
         Replayed now it {replayWords(data.replay.outcome)}
         {data.replay.status === null ? "" : `: the request becomes ${data.replay.status}`}
         {data.replay.reason === null ? "" : ` (${spoken(data.replay.reason)})`}.
+        {data.replay.evidenceFor === null ? null : (
+          <>
+            {" "}
+            It is evidence for operation{" "}
+            <Link to={`/t/${tenant}/operations/${data.replay.evidenceFor}`}>{data.replay.evidenceFor}</Link>.
+          </>
+        )}
       </p>
       <Problem error={error} />
+      {data.tickets.map((each) => (
+        <p className="note" key={each.ticketId}>
+          Ticket: <Link to={`/t/${tenant}/tickets/${each.ticketId}`}>{spoken(each.kind)}</Link>, {spoken(each.reason)};{" "}
+          {each.resolvedAt === null ? `${each.owner}, due ${moment(each.dueAt)}` : `closed ${moment(each.resolvedAt)}`}.
+        </p>
+      ))}
+      {data.discardedBy === null ? null : (
+        <p className="note">
+          Discarded by {data.discardedBy}: {data.discardReason}
+        </p>
+      )}
       <Act tenant={tenant} event={data} />
     </>
   );
@@ -59,30 +78,29 @@ function Act({ tenant, event }: { tenant: string; event: Detail }) {
   const client = useQueryClient();
   const [why, setWhy] = useState("");
   const [told, setTold] = useState("");
-  const [error, setError] = useState<unknown>();
+  const { busy, error, run } = useAct();
   if (!mayAct) return <p className="note">An operator replays and discards.</p>;
   const act = async (what: "replay" | "discard"): Promise<void> => {
-    try {
-      const path = `/api/${tenant}/v1/inbox/${event.inboxId}/${what}`;
-      if (what === "replay") {
-        const { replayed, reason } = await call<{ replayed: boolean; reason: string | null }>("POST", path, {
-          who: operator,
-        });
-        setTold(replayed ? "Replayed: it is due again." : `Not replayed: ${spoken(reason ?? "")}.`);
-      } else {
-        await call("POST", path, { who: operator, why });
-        setTold("Discarded.");
-      }
-      setError(undefined);
-      await client.invalidateQueries({ queryKey: ["event"] });
-    } catch (problem) {
-      setError(problem);
+    const path = `/api/${tenant}/v1/inbox/${event.inboxId}/${what}`;
+    if (what === "replay") {
+      const { replayed, reason } = await call<InboxReplayAnswer>("POST", path, { who: operator });
+      setTold(replayed ? "Replayed: it is due again." : `Not replayed: ${spoken(reason ?? "")}.`);
+    } else {
+      await call("POST", path, { who: operator, why });
+      setTold("Discarded.");
     }
+    await client.invalidateQueries({ queryKey: ["event"] });
   };
   return (
     <>
       <div className="row">
-        <button type="button" className="main" data-testid="replay" onClick={() => void act("replay")}>
+        <button
+          type="button"
+          className="main"
+          data-testid="replay"
+          disabled={busy}
+          onClick={() => void run(() => act("replay"))}
+        >
           Replay
         </button>
       </div>
@@ -90,14 +108,16 @@ function Act({ tenant, event }: { tenant: string; event: Detail }) {
         className="row"
         onSubmit={(submit) => {
           submit.preventDefault();
-          void act("discard");
+          void run(() => act("discard"));
         }}
       >
         <label className="grow">
           Why discard it? (kept with the event)
           <input required maxLength={500} value={why} onChange={({ target }) => setWhy(target.value)} />
         </label>
-        <button type="submit">Discard for good</button>
+        <button type="submit" disabled={busy}>
+          Discard for good
+        </button>
       </form>
       {told === "" ? null : (
         <p className="note" role="status" data-testid="replay-result">

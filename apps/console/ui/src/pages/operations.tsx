@@ -1,10 +1,13 @@
-import type { OperationAnswer } from "@countersign/client";
+import type { connectionPage, OperationAnswer } from "@countersign/client";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { Link, useSearchParams } from "wouter";
+import { Link, useLocation, useSearchParams } from "wouter";
+import { useHistoryState } from "wouter/use-browser-location";
+import type { z } from "zod";
 import type { SearchAnswer } from "../../../src/contract.js";
 import { call, query } from "../api.js";
-import { More, Problem, State, Table } from "../parts/common.js";
+import { NoRows, Problem, State, Table, Turn } from "../parts/common.js";
+import { sha256Of, type Wanted, wantedOf } from "../search.js";
 import { moment, spoken, wentOut } from "../words.js";
 
 const states = [
@@ -19,13 +22,12 @@ const states = [
 ];
 const actions = ["SEND", "VOID", "RESEND", "FINALIZE"];
 
-/** What is searched for stands in no URL: it may be somebody's address. */
-type Wanted = { text: string } | { documentSha256: string };
-
 /** Find, filter, page. */
 export function Operations({ tenant }: { tenant: string }) {
   const [params, setParams] = useSearchParams();
-  const [wanted, setWanted] = useState<Wanted>();
+  const [, navigate] = useLocation();
+  const wanted = wantedOf(useHistoryState<unknown>());
+  const connections = useConnections(tenant);
   const [cursor, setCursor] = useState<string>();
   const filter = {
     state: params.get("state") ?? undefined,
@@ -38,11 +40,12 @@ export function Operations({ tenant }: { tenant: string }) {
       wanted === undefined
         ? await call("GET", `/api/${tenant}/v1/operations${query({ ...filter, cursor, limit: "50" })}`)
         : await call("POST", `/console/${tenant}/search`, { ...wanted, ...(cursor === undefined ? {} : { cursor }) }),
-    refetchInterval: 10_000,
+    // A search is asked once.
+    ...(wanted === undefined ? { refetchInterval: 10_000 } : { refetchOnWindowFocus: false, staleTime: 60_000 }),
   });
   const look = (next: Wanted | undefined): void => {
     setCursor(undefined);
-    setWanted(next);
+    navigate(`/t/${tenant}/operations`, { state: next ?? null });
   };
   return (
     <>
@@ -54,6 +57,7 @@ export function Operations({ tenant }: { tenant: string }) {
             [
               ["state", states],
               ["action", actions],
+              ["connection", connections],
             ] as const
           ).map(([name, values]) => (
             <label key={name}>
@@ -71,13 +75,12 @@ export function Operations({ tenant }: { tenant: string }) {
                 }}
               >
                 <option value="">any</option>
-                {values.map((value) => (
+                {withChosen(values, filter[name]).map((value) => (
                   <option key={value}>{value}</option>
                 ))}
               </select>
             </label>
           ))}
-          {filter.connection === undefined ? null : <span className="tag">connection {filter.connection}</span>}
         </div>
       ) : (
         <p>
@@ -89,17 +92,30 @@ export function Operations({ tenant }: { tenant: string }) {
       )}
       <Problem error={error} />
       {isPending ? <p>Loading…</p> : <Rows tenant={tenant} rows={data?.data ?? []} />}
-      <More cursor={data?.nextCursor} next={setCursor} />
+      <Turn cursor={cursor} next={data?.nextCursor} to={setCursor} />
     </>
   );
+}
+
+/** A value that the URL names is shown even where it is none of those on offer. */
+const withChosen = (values: readonly string[], chosen: string | undefined): readonly string[] =>
+  chosen === undefined || values.includes(chosen) ? values : [...values, chosen];
+
+/** The names to filter by; none while they are not known. */
+function useConnections(tenant: string): string[] {
+  const { data } = useQuery({
+    queryKey: ["connections", tenant],
+    queryFn: async () => await call<z.output<typeof connectionPage>>("GET", `/api/${tenant}/v1/connections`),
+    staleTime: 60_000,
+  });
+  return data?.data.map(({ connection }) => connection) ?? [];
 }
 
 function SearchForm({ look }: { look: (wanted: Wanted | undefined) => void }) {
   const [text, setText] = useState("");
   const hash = async (file: File | undefined): Promise<void> => {
     if (file === undefined) return;
-    const digest = await crypto.subtle.digest("SHA-256", await file.arrayBuffer());
-    look({ documentSha256: [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("") });
+    look({ documentSha256: await sha256Of(await file.arrayBuffer()) });
   };
   return (
     <form
@@ -141,13 +157,7 @@ function Rows({ tenant, rows }: { tenant: string; rows: readonly OperationAnswer
       head={["Operation", "Intent", "Action", "State", "Went out?", "Connection", "Planned"]}
       testId="operations-table"
     >
-      {rows.length === 0 ? (
-        <tr>
-          <td colSpan={7} className="dim">
-            None.
-          </td>
-        </tr>
-      ) : null}
+      <NoRows of={rows} columns={7} />
       {rows.map((row) => (
         <tr key={row.operationId}>
           <td className="id">

@@ -3,11 +3,10 @@ import { useMemo } from "react";
 import { Link, useSearchParams } from "wouter";
 import type { Overview as OverviewAnswer } from "../../../src/contract.js";
 import { call, query } from "../api.js";
-import { Chart, type Series } from "../parts/chart.js";
-import { Problem, State, Table } from "../parts/common.js";
+import { lastHour } from "../minutes.js";
+import { Chart } from "../parts/chart.js";
+import { NoRows, Problem, State, Table } from "../parts/common.js";
 import { age, moment, spoken } from "../words.js";
-
-const colors = ["#1b8a4b", "#c07a00", "#c33c34", "#3277d5", "#8455c0", "#5f6b78"];
 
 /** What needs a person, first; then how it goes. */
 export function Overview() {
@@ -25,9 +24,10 @@ export function Overview() {
       <Problem error={error} />
       <NeedsPerson data={data} />
       <Ages data={data} />
-      <Charts data={data} />
+      <Charts at={data.at} minutes={data.minutes} />
       <h2>Operations by state</h2>
       <Table head={["Tenant", "Connection", "Action", "State", "Count"]}>
+        <NoRows of={data.states} columns={5} />
         {data.states.map((each) => (
           <tr key={`${each.tenantId} ${each.connection} ${each.action} ${each.state}`}>
             <td>{each.tenantId}</td>
@@ -120,45 +120,24 @@ function Ages({ data }: { data: OverviewAnswer }) {
   );
 }
 
-function Charts({ data }: { data: OverviewAnswer }) {
-  const { times, moves, latency } = useMemo(() => seriesOf(data), [data]);
-  if (times.length === 0) return <p className="note">Nothing moved in the last hour.</p>;
+function Charts({ at, minutes }: { at: string; minutes: OverviewAnswer["minutes"] }) {
+  // Drawn anew each minute, or when something moved; not at every answer.
+  const minute = at.slice(0, 16);
+  const { times, moves, latency } = useMemo(() => lastHour(`${minute}:00Z`, minutes), [minute, minutes]);
+  if (minutes.length === 0) return <p className="note">Nothing moved in the last hour.</p>;
   return (
     <>
       <h2>Last hour</h2>
       <div className="charts">
         <Chart title="Moves per minute, by state reached" times={times} series={moves} unit="" />
-        <Chart title="Provider call, mean by outcome" times={times} series={latency} unit="ms" />
+        {latency.length === 0 ? (
+          <p className="note">The provider was not called in the last hour.</p>
+        ) : (
+          <Chart title="Provider call, mean by outcome" times={times} series={latency} unit="ms" />
+        )}
       </div>
     </>
   );
-}
-
-function seriesOf({ minutes }: OverviewAnswer): { times: number[]; moves: Series[]; latency: Series[] } {
-  const times = [...new Set(minutes.map(({ minute }) => Date.parse(minute) / 1_000))].sort((a, b) => a - b);
-  const make = (
-    wanted: (each: OverviewAnswer["minutes"][number]) => boolean,
-    value: (of: OverviewAnswer["minutes"]) => number | null,
-  ): Series[] => {
-    const chosen = minutes.filter(wanted);
-    return [...new Set(chosen.map(({ to }) => to))].map((to, index) => ({
-      label: spoken(to),
-      color: colors[index % colors.length] ?? "#888",
-      values: times.map((time) =>
-        value(chosen.filter((each) => each.to === to && Date.parse(each.minute) / 1_000 === time)),
-      ),
-    }));
-  };
-  const sum = (of: OverviewAnswer["minutes"]): number => of.reduce((total, { count }) => total + count, 0);
-  return {
-    times,
-    moves: make(() => true, sum),
-    latency: make(
-      ({ from }) => from === "IN_FLIGHT",
-      (of) =>
-        of.length === 0 ? null : Math.round(of.reduce((total, each) => total + each.msMean * each.count, 0) / sum(of)),
-    ),
-  };
 }
 
 function Queues({ data }: { data: OverviewAnswer }) {

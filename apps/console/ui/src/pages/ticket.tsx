@@ -1,12 +1,12 @@
-import type { OpenDecision, ticketDetail } from "@countersign/client";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import type { ticketDetail } from "@countersign/client";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import type { z } from "zod";
 import { call } from "../api.js";
 import { Problem, State, Table } from "../parts/common.js";
-import { useMayAct, useSession } from "../session.js";
-import { consequences, moment, spoken } from "../words.js";
+import { Decide } from "../parts/decide.js";
+import { moment, spoken } from "../words.js";
 
 type Detail = z.output<typeof ticketDetail>;
 type About = NonNullable<Detail["operation"]>;
@@ -86,120 +86,5 @@ function Evidence({ tenant, about }: { tenant: string; about: About }) {
         </p>
       ))}
     </>
-  );
-}
-
-function Decide({ tenant, ticket, done }: { tenant: string; ticket: Detail; done: (planned: string[]) => void }) {
-  const mayAct = useMayAct();
-  const { operator } = useSession();
-  const client = useQueryClient();
-  const [why, setWhy] = useState("");
-  const [chosen, setChosen] = useState<OpenDecision>();
-  const [dependants, setDependants] = useState("");
-  const [error, setError] = useState<unknown>();
-  if (!mayAct) return <p className="note">An operator decides this.</p>;
-  const { operation } = ticket;
-  const decisions = operation?.decisions ?? [];
-  const send = async (): Promise<void> => {
-    try {
-      if (chosen === undefined || operation === null) {
-        await call("POST", `/api/${tenant}/v1/tickets/${ticket.ticketId}/resolve`, { who: operator, resolution: why });
-        done([]);
-      } else if (ticket.kind === "duplicate") {
-        const body = { who: operator, why, keep: chosen.reference, evidenceNo: operation.evidenceNo };
-        const answer = await call<{ planned: string[] }>(
-          "POST",
-          `/api/${tenant}/v1/tickets/${ticket.ticketId}/decide`,
-          body,
-        );
-        done(answer.planned);
-      } else {
-        const body = {
-          who: operator,
-          why,
-          decision: chosen.decision,
-          evidenceNo: operation.evidenceNo,
-          ...(chosen.reference === null ? {} : { reference: chosen.reference }),
-          ...(dependants === "" ? {} : { dependants }),
-        };
-        const answer = await call<{ planned: string[] }>(
-          "POST",
-          `/api/${tenant}/v1/operations/${ticket.subjectId}/review`,
-          body,
-        );
-        done(answer.planned);
-      }
-      setError(undefined);
-      await client.invalidateQueries({ queryKey: ["ticket"] });
-    } catch (problem) {
-      setError(problem);
-    }
-  };
-  return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        void send();
-      }}
-    >
-      <h2>Decide</h2>
-      {operation?.decidableFrom == null ? null : (
-        <p className="dim">Not before {moment(operation.decidableFrom)}: an attempt may still become visible.</p>
-      )}
-      <div className="cards">
-        {decisions.map((each) => (
-          <button
-            type="button"
-            className="card"
-            key={`${each.decision} ${each.reference ?? ""}`}
-            aria-pressed={chosen === each}
-            data-testid={`decision-${each.decision}-${each.reference ?? "none"}`}
-            onClick={() => {
-              setChosen(each);
-              setDependants(each.dependants[0] ?? "");
-            }}
-          >
-            <strong>
-              {chosen === each ? "● " : "○ "}
-              {each.decision} {each.reference}
-            </strong>
-            {consequences(each).map((line) => (
-              <div key={line}>{line}</div>
-            ))}
-          </button>
-        ))}
-      </div>
-      {chosen === undefined || chosen.dependants.length === 0 ? null : (
-        <label>
-          Those that wait for it
-          <select value={dependants} onChange={({ target }) => setDependants(target.value)}>
-            {chosen.dependants.map((each) => (
-              <option key={each}>{each}</option>
-            ))}
-          </select>
-        </label>
-      )}
-      <div className="row">
-        <label className="grow">
-          Why? (kept with the decision)
-          <input
-            required
-            maxLength={500}
-            value={why}
-            data-testid="decision-why"
-            onChange={({ target }) => setWhy(target.value)}
-          />
-        </label>
-        <button
-          type="submit"
-          className="main"
-          data-testid="decision-confirm"
-          disabled={decisions.length > 0 && chosen === undefined}
-        >
-          {decisions.length > 0 ? "Decide" : "Close the ticket"}
-        </button>
-      </div>
-      <Problem error={error} />
-    </form>
   );
 }

@@ -1,11 +1,13 @@
 import type { ReactNode } from "react";
+import { adviceOn } from "../advice.js";
 import { ApiError } from "../api.js";
 import { spoken } from "../words.js";
 
-/** What went wrong, and the fields that it is about. */
+/** What went wrong, the fields that it is about, and what to do. */
 export function Problem({ error }: { error: unknown }) {
   if (error === null || error === undefined) return null;
   const problem = error instanceof ApiError ? error.problem : {};
+  const advice = error instanceof ApiError ? adviceOn(error.status, problem) : "";
   return (
     <div className="problem" role="alert">
       <strong>{error instanceof Error ? error.message : "Something went wrong"}</strong>
@@ -15,6 +17,7 @@ export function Problem({ error }: { error: unknown }) {
           <code>{field}</code> {message}
         </div>
       ))}
+      {advice === "" ? null : <div>{advice}</div>}
     </div>
   );
 }
@@ -52,13 +55,38 @@ const tone: Record<string, string> = {
 
 export const State = ({ of }: { of: string }) => <span className={`tag ${tone[of] ?? ""}`}>{spoken(of)}</span>;
 
-export function More({ cursor, next }: { cursor: string | null | undefined; next: (cursor: string) => void }) {
-  if (cursor === null || cursor === undefined) return null;
+/** Says that a list came, and is empty. */
+export function NoRows({ of, columns }: { of: readonly unknown[] | undefined; columns: number }) {
+  if (of === undefined || of.length > 0) return null;
+  return (
+    <tr>
+      <td colSpan={columns} className="dim">
+        None.
+      </td>
+    </tr>
+  );
+}
+
+/** Turns to older rows, and back to the first page. */
+export function Turn(props: {
+  cursor: string | undefined;
+  next: string | null | undefined;
+  to: (cursor: string | undefined) => void;
+}) {
+  const { cursor, next, to } = props;
+  if (cursor === undefined && (next === null || next === undefined)) return null;
   return (
     <div className="row">
-      <button type="button" onClick={() => next(cursor)}>
-        Older
-      </button>
+      {cursor === undefined ? null : (
+        <button type="button" onClick={() => to(undefined)}>
+          First page
+        </button>
+      )}
+      {next === null || next === undefined ? null : (
+        <button type="button" onClick={() => to(next)}>
+          Next page
+        </button>
+      )}
     </div>
   );
 }
