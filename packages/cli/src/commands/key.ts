@@ -19,11 +19,8 @@ export function addKey(program: Command, tools: CommandTools): void {
       command
         .requiredOption("--tenant <id>", "whose key")
         .requiredOption("--name <name>", "what it is for")
-        .option(
-          "--scope <scope>",
-          `${apiScopes.join(", ")}; may be repeated (${producerScopes.join(", ")} when left out)`,
-          collect,
-        ),
+        .option("--scope <scope>", `may be repeated (${producerScopes.join(", ")} when left out)`, collect),
+    choices: { "--scope": apiScopes },
     schema: z.object({
       tenant: tenantOption,
       name: z.string().trim().min(1, "must not be empty").max(200, "must be at most 200 characters"),
@@ -69,7 +66,7 @@ function addList(key: Command, tools: CommandTools): void {
 function addRevoke(key: Command, tools: CommandTools): void {
   define(key, tools, {
     name: "revoke",
-    description: "End an API key at once. What was planned with it stays planned.",
+    description: "End an API key, within seconds also for who is using it. What was planned with it stays planned.",
     example: "countersign keys revoke 7d0f6f0e-6f5c-4f0e-8a55-1d0e8f3f2c11 --tenant acme",
     options: (command) => command.argument("<key>", "its id").requiredOption("--tenant <id>", "whose key"),
     schema: z.object({
