@@ -16,6 +16,7 @@ beforeAll(async () => {
     await writeFile(join(folder, shell), `${out}\n`);
   }
 });
+beforeAll(() => writeFile(join(folder, "a file with spaces"), ""));
 afterAll(() => rm(folder, { recursive: true }));
 
 /** What bash offers for these words, the last of them still being typed. Words come in as arguments, never as text. */
@@ -54,6 +55,7 @@ describe("in a real bash", () => {
   it("offers an option's values: its choices, files, and nothing for free text", async () => {
     expect(await offered("console-access", "add", "--role", "")).toEqual(["viewer", "operator"]);
     expect(await offered("send", "--file", "ba")).toEqual(["bash"]);
+    expect(await offered("webhook", "verify", "--file", "a ")).toEqual(["a file with spaces"]);
     expect(await offered("tenant", "create", "--id", "")).toEqual([]);
     expect(await offered("tenant", "create", "--id", "list", "--own")).toEqual(["--owner", "--owner-for"]);
   });

@@ -6,6 +6,11 @@ import type { CompletionNode } from "./tree.js";
  */
 export function bashCompletion(nodes: readonly CompletionNode[]): string {
   return `# bash completion of countersign: source <(countersign completion bash)
+_countersign_files() {
+  local IFS=$'\\n'
+  COMPREPLY=($(compgen -f -- "$1"))
+  compopt -o filenames 2>/dev/null || true # bash 3.2 has none
+}
 _countersign() {
   local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" at="" words="" i
   COMPREPLY=()
@@ -43,7 +48,7 @@ function values(nodes: readonly CompletionNode[]): string {
       options.flatMap(({ name, takes, choices }) => {
         const place = quoted(`${path} ${name}`);
         if (takes === "nothing") return [];
-        if (takes === "file") return [`    ${place}) COMPREPLY=($(compgen -f -- "$cur")); return ;;`];
+        if (takes === "file") return [`    ${place}) _countersign_files "$cur"; return ;;`];
         if (takes === "text") return [`    ${place}) return ;;`];
         return [`    ${place}) COMPREPLY=($(compgen -W ${quoted(choices.join(" "))} -- "$cur")); return ;;`];
       }),

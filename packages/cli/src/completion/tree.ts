@@ -58,7 +58,7 @@ function optionOf(option: Option): CompletionOption {
   const named = { name: option.long ?? option.flags, description: firstSentence(option.description), choices };
   if (!option.required && !option.optional) return { ...named, takes: "nothing" };
   if (choices.length > 0) return { ...named, takes: "choice" };
-  return { ...named, takes: option.flags.includes("<path>") ? "file" : "text" };
+  return { ...named, takes: /<(path|pdf)>/.test(option.flags) ? "file" : "text" };
 }
 
 const choicesOf = (argument: Argument | undefined): readonly string[] => argument?.argChoices ?? [];
