@@ -143,7 +143,7 @@ describe("setting up, in the order of an operator", () => {
   it("pauses a connection until a moment, without a ticket; a moment that has passed is refused", async () => {
     const line = ["connection", "pause", "--tenant", "acme", "--who", "u-17", "--why", "window", "--json"];
     const until = await cli.run([...line, "--until", "2126-01-31T08:00:00Z"]);
-    expect(until.json()).toMatchObject({ pausedUntil: "2126-01-31T08:00:00.000Z" });
+    expect(until.json()).toMatchObject({ pausedUntil: "2126-01-31T08:00:00Z" });
     expect((await cli.run(["tickets", "list", "--tenant", "acme"])).out).toBe("no open tickets");
     const past = await cli.run([...line, "--until", "2026-01-31T08:00:00Z"]);
     expect([past.code, past.json()]).toMatchObject([1, { error: { code: "pause-over" } }]);
@@ -328,7 +328,7 @@ describe("what is wrong is one clear line, and changes nothing", () => {
     ["a bad tenant id", ["tenant", "create", "--id", "Acme!", "--owner", "x"], "", 2, /--id must be 1 to 63/],
     ["a missing option", ["tenant", "create", "--id", "acme"], "", 2, /--owner/],
     ["an unknown option", ["tenant", "create", "--id", "x", "--owner", "y", "--ids", "z"], "", 2, /--ids/],
-    ["an unknown command", ["tenants"], "", 2, /tenants/],
+    ["an unknown command", ["tenantz"], "", 2, /tenantz/],
     [
       "a bad ticket kind",
       ["tenant", "create", "--id", "t", "--owner", "x", "--owner-for", "q=y"],

@@ -33,7 +33,7 @@ async function lookAtConnection(ledger: Ledger, connection: Connection, offline:
     });
   }
   if (pausedForMs > 0) {
-    const remedy = `when its cause is gone: countersign connection test ${where}, then countersign connection resume ${where}`;
+    const remedy = `when its cause is gone: countersign connection test ${where}, then countersign connection resume ${where} --who <id>`;
     return finding("warn", "provider", `paused (${pauseReason ?? "no reason"}), so not asked`, { subject, remedy });
   }
   if (offline) return finding("skip", "provider", "not asked (--offline)", { subject });

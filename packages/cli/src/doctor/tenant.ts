@@ -6,6 +6,7 @@ import {
   listEndpoints,
   listTickets,
   ticketKinds,
+  toIso,
 } from "@countersign/ledger";
 import { seconds } from "../age.js";
 import { type Finding, finding } from "./finding.js";
@@ -57,7 +58,7 @@ function endpointFinding(tenantId: string, endpoint: EndpointView, ticket: { rea
   const last =
     lastVerifiedAt === null
       ? "no delivery has ever verified"
-      : `the last verified delivery is ${seconds(Math.max(0, Date.now() - Date.parse(lastVerifiedAt)) / 1_000)} old`;
+      : `the last verified delivery is ${seconds(Math.max(0, Date.now() - Date.parse(toIso(lastVerifiedAt))) / 1_000)} old`;
   const list = `countersign webhook-endpoint list --tenant ${tenantId}`;
   if (disabledAt !== null) {
     return finding("warn", "webhook", `disabled; ${last}`, { subject, remedy: "countersign webhook-endpoint enable" });
