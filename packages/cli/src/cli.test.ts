@@ -1,12 +1,14 @@
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { authenticate, claimForSubmit, confirm, getOperation, openConnection, openEndpoint } from "@countersign/ledger";
 import { plainPdf, type RunningSimulator, startSimulator } from "@countersign/simulator";
+import type { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { buildProgram } from "./program.js";
 import { sandboxPdf } from "./sandbox-pdf.js";
 import { type Ran, ran, runLine, startTestCli, type TestCli } from "./testing.js";
 
@@ -109,13 +111,45 @@ describe("setting up, in the order of an operator", () => {
     expect(endpoint).toMatchObject({ tenantId: "acme", connectionId: "main", secrets: [{ secret: "whsec_MARKER" }] });
   });
 
-  it("pauses and resumes a connection", async () => {
-    await cli.run(["connection", "pause", "--tenant", "acme", "--reason", "maintenance"]);
-    expect(await openConnection(cli.ledger, "acme", "main")).toMatchObject({ pauseReason: "maintenance" });
+  it("pauses a connection in somebody's name until it is resumed, with an owned ticket that the resumption closes", async () => {
+    const paused = await cli.run([
+      ...["connections", "pause", "--tenant", "acme", "--who", "u-17", "--why", "provider maintenance", "--json"],
+    ]);
+    const reason = "person:u-17: provider maintenance";
+    expect([paused.code, paused.json()]).toMatchObject([0, { connectionId: "main", pausedUntil: null, reason }]);
+    expect(await openConnection(cli.ledger, "acme", "main")).toMatchObject({ pauseReason: reason });
     const tickets = await cli.run(["tickets", "list", "--tenant", "acme"]);
     expect(tickets.out).toContain("connection-paused");
-    expect((await cli.run(["connection", "resume", "--tenant", "acme"])).code).toBe(0);
+    const shorter = [
+      "connection",
+      "pause",
+      "--tenant",
+      "acme",
+      "--who",
+      "u-18",
+      "--why",
+      "short",
+      "--for",
+      "5m",
+      "--json",
+    ];
+    expect((await cli.run(shorter)).json()).toMatchObject({ pausedUntil: null, reason });
+    expect((await cli.run(["connection", "resume", "--tenant", "acme", "--who", "u-18"])).code).toBe(0);
     expect(await openConnection(cli.ledger, "acme", "main")).toMatchObject({ pausedForMs: 0, pauseReason: null });
+    const closed = await cli.run(["tickets", "list", "--tenant", "acme", "--closed", "--json"]);
+    expect(closed.out).toContain('"resolvedBy":"person:u-18"');
+  });
+
+  it("pauses a connection until a moment, without a ticket; a moment that has passed is refused", async () => {
+    const line = ["connection", "pause", "--tenant", "acme", "--who", "u-17", "--why", "window", "--json"];
+    const until = await cli.run([...line, "--until", "2126-01-31T08:00:00Z"]);
+    expect(until.json()).toMatchObject({ pausedUntil: "2126-01-31T08:00:00Z" });
+    expect((await cli.run(["tickets", "list", "--tenant", "acme"])).out).toBe("no open tickets");
+    const past = await cli.run([...line, "--until", "2026-01-31T08:00:00Z"]);
+    expect([past.code, past.json()]).toMatchObject([1, { error: { code: "pause-over" } }]);
+    const both = await cli.run([...line, "--until", "2126-01-31T08:00:00Z", "--for", "5m"]);
+    expect([both.code, both.err]).toEqual([2, expect.stringContaining("give one of --for")]);
+    await cli.run(["connection", "resume", "--tenant", "acme", "--who", "u-17"]);
   });
 });
 
@@ -294,7 +328,7 @@ describe("what is wrong is one clear line, and changes nothing", () => {
     ["a bad tenant id", ["tenant", "create", "--id", "Acme!", "--owner", "x"], "", 2, /--id must be 1 to 63/],
     ["a missing option", ["tenant", "create", "--id", "acme"], "", 2, /--owner/],
     ["an unknown option", ["tenant", "create", "--id", "x", "--owner", "y", "--ids", "z"], "", 2, /--ids/],
-    ["an unknown command", ["tenants"], "", 2, /tenants/],
+    ["an unknown command", ["tenantz"], "", 2, /tenantz/],
     [
       "a bad ticket kind",
       ["tenant", "create", "--id", "t", "--owner", "x", "--owner-for", "q=y"],
@@ -383,28 +417,29 @@ describe("as a real process", () => {
 });
 
 describe("every command", () => {
-  it.each([
-    ["migrate"],
-    ["tenant", "create"],
-    ["key", "create"],
-    ["connection", "create"],
-    ["connection", "verify"],
-    ["connection", "pause"],
-    ["connection", "resume"],
-    ["connection", "list"],
-    ["webhook-endpoint", "create"],
-    ["send"],
-    ["void"],
-    ["show"],
-    ["explain"],
-    ["operations", "list"],
-    ["tickets", "list"],
-  ])("%s %s has --json and a --help with an example", async (...command) => {
-    const help = await runLine([...command, "--help"], {});
+  const leaves = (command: Command, path: readonly string[]): (readonly string[])[] =>
+    command.commands.length === 0 ? [path] : command.commands.flatMap((each) => leaves(each, [...path, each.name()]));
+  const io = { out: () => undefined, err: () => undefined, stdin: async () => Buffer.alloc(0), env: {} };
+  const all = leaves(buildProgram({ io, end: () => undefined }), []).map((path) => path.join(" "));
+
+  it("is found by this test", () => {
+    expect(all.length).toBeGreaterThan(40);
+    expect(all).toContain("connection verify");
+  });
+
+  it.each(all)("%s has --json and a --help with an example and its exit codes", async (command) => {
+    const help = await runLine([...command.split(" "), "--help"], {});
     expect(help.code).toBe(0);
     expect(help.out).toContain("--json");
-    expect(help.out).toContain("Example:");
-    expect(help.out.split("Example:")[1]).toContain(`countersign ${command.join(" ")} `.trimEnd());
+    const [noun = "", ...rest] = command.split(" ");
+    const plural = new RegExp(`countersign ${noun.replace(/y$/, "(y|ie)")}s? ${rest.join(" ")}`.trimEnd());
+    expect(help.out.split("Example:")[1]).toMatch(plural);
+    expect(help.out).toMatch(/Exit codes: 0 .*, 1 .*, 2 usage, 3 /);
+  });
+
+  it("is documented", async () => {
+    const page = await readFile(new URL("../../../docs/cli.md", import.meta.url), "utf8");
+    for (const command of all) expect(page).toContain(`\`${command}\``);
   });
 });
 

@@ -11,12 +11,19 @@ export interface Result {
   readonly exitCode?: ExitCode;
 }
 
+/** The last line of every `--help`. */
+export const exitHelp = "Exit codes: 0 done, 1 refused, 2 usage, 3 unreachable.";
+
 /** One command: its options as commander knows them, their meaning as zod checks it, and its work. */
 export interface CommandSpec<Options> {
   readonly name: string;
   readonly description: string;
   readonly example: string;
+  /** What its exit codes say, where that is more than {@link exitHelp}. */
+  readonly exits?: string;
   options?(command: Command): Command;
+  /** Values of options (`--role`) and arguments (`queue`), for `--help` and shells. */
+  readonly choices?: Readonly<Record<string, readonly string[]>>;
   readonly schema: z.ZodType<Options>;
   run(options: Options, io: CliIo): Promise<Result>;
 }
@@ -30,8 +37,9 @@ export function define<Options>(parent: Command, tools: CommandTools, spec: Comm
     .command(spec.name)
     .description(spec.description)
     .option("--json", "print one JSON document")
-    .addHelpText("after", `\nExample:\n  $ ${spec.example}`);
+    .addHelpText("after", `\nExample:\n  $ ${spec.example}\n\n${spec.exits ?? exitHelp}`);
   spec.options?.(command);
+  offer(command, spec.choices ?? {});
   command.action(async () => {
     const { io } = tools;
     const json = command.opts().json === true;
@@ -80,5 +88,15 @@ export async function parse(program: Command, argv: readonly string[], tools: Co
     // Without a sub-command commander has already shown the help.
     if (error.code !== "commander.help") tools.io.err(`countersign: ${failure.safeMessage}`);
     tools.end(exitCodes.usage);
+  }
+}
+
+/** The schema checks the values: commander would repeat what was typed. */
+function offer(command: Command, choices: Readonly<Record<string, readonly string[]>>): void {
+  for (const [name, values] of Object.entries(choices)) {
+    const part =
+      command.options.find(({ long }) => long === name) ??
+      command.registeredArguments.find((argument) => argument.name() === name);
+    if (part !== undefined) part.argChoices = [...values];
   }
 }

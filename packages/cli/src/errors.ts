@@ -1,4 +1,5 @@
 import { LedgerError } from "@countersign/ledger";
+import { QueueSetupError, QueueUnavailableError } from "@countersign/queue";
 import { ConfigError, safeError } from "@countersign/runtime";
 import { CommanderError } from "commander";
 
@@ -52,6 +53,14 @@ const unreachable = /^(E[A-Z_]+|CONNECT_TIMEOUT|CONNECTION_[A-Z]+|08\w{3}|28\w{3
 export function asCliError(error: unknown): CliError {
   if (error instanceof CliError) return error;
   if (error instanceof ConfigError) return new UsageError(error.safeMessage, { cause: error });
+  if (error instanceof QueueUnavailableError) {
+    const remedy = `the queues can't be reached (${error.code}): check REDIS_URL, or DATABASE_URL where it is not set`;
+    return new UnreachableError(error.code, remedy, { cause: error });
+  }
+  if (error instanceof QueueSetupError) {
+    if (error.code === "redis-url") return new UsageError(error.safeMessage, { cause: error });
+    return new RefusedError(error.code, error.safeMessage, { cause: error });
+  }
   if (error instanceof LedgerError) return new RefusedError(error.code, remedyFor(error), { cause: error });
   if (error instanceof CommanderError) return new UsageError(usageLine(error), { cause: error });
   const { type, code, message } = safeError(innermost(error));

@@ -1,6 +1,8 @@
 import { Command } from "commander";
+import { addCompletion } from "./commands/completion.js";
 import { addConnection } from "./commands/connection.js";
 import { addConsoleAccess } from "./commands/console-access.js";
+import { addDoctor } from "./commands/doctor.js";
 import { addHold } from "./commands/hold.js";
 import { addInbox } from "./commands/inbox.js";
 import { addKey } from "./commands/key.js";
@@ -9,6 +11,7 @@ import { addMigrate } from "./commands/migrate.js";
 import { addOperations } from "./commands/operations.js";
 import { addPolicy } from "./commands/policy.js";
 import { addProviders } from "./commands/providers.js";
+import { addQueues } from "./commands/queues.js";
 import { addRetention } from "./commands/retention.js";
 import { addReview } from "./commands/review.js";
 import { addSend } from "./commands/send.js";
@@ -17,7 +20,7 @@ import { addTickets } from "./commands/tickets.js";
 import { addVoid } from "./commands/void.js";
 import { addWebhook } from "./commands/webhook.js";
 import { addWebhookEndpoint } from "./commands/webhook-endpoint.js";
-import { type CommandTools, parse } from "./define.js";
+import { type CommandTools, exitHelp, parse } from "./define.js";
 import { type ExitCode, exitCodes } from "./errors.js";
 import type { CliIo } from "./io.js";
 
@@ -35,7 +38,8 @@ export async function runCli(argv: readonly string[], io: CliIo): Promise<ExitCo
   return code;
 }
 
-function buildProgram(tools: CommandTools): Command {
+/** Every command, as commander knows them. */
+export function buildProgram(tools: CommandTools): Command {
   const { io } = tools;
   const program = new Command("countersign")
     .description("Administration and operation of Countersign. Reads DATABASE_URL and COUNTERSIGN_ENCRYPTION_KEY.")
@@ -47,7 +51,7 @@ function buildProgram(tools: CommandTools): Command {
       outputError: () => undefined,
     })
     .showSuggestionAfterError(true)
-    .addHelpText("after", "\nExit codes: 0 done, 1 refused, 2 usage, 3 unreachable.");
+    .addHelpText("after", `\n${exitHelp}`);
   addMigrate(program, tools);
   addTenant(program, tools);
   addKey(program, tools);
@@ -66,5 +70,8 @@ function buildProgram(tools: CommandTools): Command {
   addProviders(program, tools);
   addLegalHold(program, tools);
   addRetention(program, tools);
+  addQueues(program, tools);
+  addDoctor(program, tools);
+  addCompletion(program, tools);
   return program;
 }

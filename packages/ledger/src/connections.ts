@@ -135,15 +135,20 @@ export async function pauseConnection(
   }
 }
 
-/** Ends a pause, closes its ticket, and makes what waited for it due now. */
-export async function resumeConnection(ledger: Ledger, tenantId: string, connectionId: string): Promise<void> {
+/** Ends a pause, closes its ticket in the name of `by`, and makes what waited for it due gradually. Throws not-found. */
+export async function resumeConnection(
+  ledger: Ledger,
+  tenantId: string,
+  connectionId: string,
+  by = "operator",
+): Promise<void> {
   await ledger.sql.begin(async (sql) => {
     const result = await sql`
       UPDATE provider_connection SET paused_until = NULL, pause_reason = NULL
       WHERE tenant_id = ${tenantId} AND connection_id = ${connectionId}`;
     if (result.count === 0) throw new NotFoundError("connection");
     await sql`
-      UPDATE ticket SET resolved_at = now(), resolution = 'resumed', resolved_by = 'operator'
+      UPDATE ticket SET resolved_at = now(), resolution = 'resumed', resolved_by = ${by}
       WHERE tenant_id = ${tenantId} AND kind = 'connection-paused' AND subject_id = ${connectionId} AND resolved_at IS NULL`;
     await rampUp(sql, { tenantId, connectionId });
   });

@@ -1,4 +1,5 @@
 export { openAgedTickets } from "./aged.js";
+export { type ListedApiKey, listApiKeys, revokeApiKey } from "./api-keys.js";
 export { applyEvent, type EventToApply } from "./apply-event.js";
 export { type OpenedRequest, openApproved, openPayload } from "./approved.js";
 export { type Audited, openDuplicateTicket, orphanDrafts, readForAudit, recordAudit } from "./audit.js";
@@ -35,6 +36,7 @@ export {
   revokeOperator,
 } from "./console-operators.js";
 export { type AnySql, Ledger, type LedgerOptions, type Sql, type TransactionSql } from "./database.js";
+export { type DatabaseFacts, readDatabaseFacts } from "./database-facts.js";
 export { type DocumentStore, postgresDocumentStore } from "./documents.js";
 export {
   type DueJob,
@@ -109,6 +111,7 @@ export { type LegalHold, listLegalHolds, placeLegalHold, releaseLegalHold } from
 export { migrate, migrationState } from "./migrate.js";
 export { getNearMisses, type NearMiss, type NearMissKind, nearMissKinds, recordNearMiss } from "./near-miss.js";
 export { normaliseAddress, normalisePayload } from "./normalise.js";
+export { type PauseStanding, pauseByPerson } from "./operator-pause.js";
 export {
   countOpenTickets,
   countStates,
@@ -183,6 +186,7 @@ export { finalStates, isFinal, isResolved, leasedStates, type State, states } fr
 export { documentToken, signerToken, subjectTokens } from "./subjects.js";
 export { tally } from "./tally.js";
 export type { Application } from "./tell-event.js";
+export { type ListedTenant, listTenants, setThresholds, setTicketOwners } from "./tenant-settings.js";
 export {
   type ApiScope,
   apiScopes,

@@ -1,4 +1,5 @@
 import { fileURLToPath } from "node:url";
+import { readMigrationFiles } from "drizzle-orm/migrator";
 import { drizzle } from "drizzle-orm/postgres-js";
 import { migrate as applyMigrations } from "drizzle-orm/postgres-js/migrator";
 import postgres from "postgres";
@@ -27,16 +28,17 @@ export async function migrate(databaseUrl: string): Promise<void> {
 }
 
 /** How many migrations the database has, and how many this code brings; equal means up to date. */
-export async function migrationState(databaseUrl: string): Promise<{ applied: number }> {
+export async function migrationState(databaseUrl: string): Promise<{ applied: number; expected: number }> {
+  const expected = readMigrationFiles({ migrationsFolder: folder }).length;
   const client = postgres(databaseUrl, { max: 1, onnotice: () => undefined, connect_timeout: 5, fetch_types: false });
   try {
     const [table] = await client<{ present: boolean }[]>`
       SELECT to_regclass(${`${migrationsSchema}.__drizzle_migrations`}) IS NOT NULL AS present`;
-    if (table?.present !== true) return { applied: 0 };
+    if (table?.present !== true) return { applied: 0, expected };
     const [row] = await client<
       { applied: number }[]
     >`SELECT count(*)::int AS applied FROM ${client(migrationsSchema)}.__drizzle_migrations`;
-    return { applied: row?.applied ?? 0 };
+    return { applied: row?.applied ?? 0, expected };
   } finally {
     await client.end({ timeout: 5 });
   }

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { type Queues, redisPrefix } from "./connection.js";
 import { queueDepths } from "./depths.js";
 import { dispatch, jobsAlive } from "./dispatcher.js";
+import { pauseQueue, queueStandings, resumeQueue } from "./queue-standing.js";
 import { type Dispatch, type JobData, jobData, jobId } from "./queues.js";
 import { createWorker, type JobHandler, type QueueWorker } from "./worker.js";
 
@@ -99,6 +100,21 @@ export function describeStore(name: string, start: () => Promise<StoreUnderTest>
         { queue: "submit", state: "waiting", count: 2 },
         { queue: "reconcile", state: "waiting", count: 1 },
       ]);
+    });
+
+    it("says how every queue stands; a paused one keeps its jobs, with the age of the oldest, until it is resumed", async () => {
+      const seen = collector();
+      await pauseQueue(queues, "submit");
+      await dispatch(queues, [job("op-1"), job("op-2")]);
+      const [submit, reconcile] = await queueStandings(queues);
+      const jobs = { waiting: 2, active: 0, delayed: 0, failed: 0 };
+      expect(submit).toEqual({ queue: "submit", paused: true, jobs, oldestWaitingMs: expect.any(Number) });
+      expect(reconcile).toEqual({ queue: "reconcile", paused: false, jobs: { ...jobs, waiting: 0 } });
+      expect(await jobsAlive(queues, [job("op-1")])).toEqual([true]);
+      await work(async (data) => seen.take(data));
+      await resumeQueue(queues, "submit");
+      await seen.count(2);
+      expect((await queueStandings(queues))[0]?.paused).toBe(false);
     });
 
     it("runs a subject again under a new generation after the former job finished", async () => {

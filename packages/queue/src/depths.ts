@@ -1,4 +1,4 @@
-import type { Queues } from "./connection.js";
+import type { JobQueue, Queues } from "./connection.js";
 import { QueueUnavailableError } from "./errors.js";
 import { type QueueName, queueNames } from "./queues.js";
 import { producerTimeoutMs } from "./redis-clients.js";
@@ -21,13 +21,32 @@ export interface QueueDepth {
  * @throws QueueUnavailableError when the store does not answer in time
  */
 export async function queueDepths(queues: Queues, timeoutMs: number = producerTimeoutMs): Promise<QueueDepth[]> {
-  // BullMQ would wait for the connection for as long as it takes.
-  if (queues.store.kind === "redis" && !isReady(queues.store.client)) {
-    throw new QueueUnavailableError("redis-unreachable", "Redis is not connected");
-  }
+  requireStore(queues);
   const counted = queueNames.map(async (queue) => {
-    const counts = await queues.queue(queue).getJobCounts(...depthStates);
-    return depthStates.map((state) => ({ queue, state, count: counts[state] ?? 0 }));
+    const counts = await countJobs(queues.queue(queue));
+    return depthStates.map((state) => ({ queue, state, count: counts[state] }));
   });
   return (await within(timeoutMs, Promise.all(counted))).flat();
+}
+
+/** Refuses at once while Redis is away: BullMQ would wait for the connection for as long as it takes. */
+export function requireStore({ store }: Queues): void {
+  if (store.kind === "redis" && !isReady(store.client)) {
+    throw new QueueUnavailableError("redis-unreachable", "Redis is not connected");
+  }
+}
+
+/** Jobs of one queue by where they are. Those of a paused queue wait: the store on PostgreSQL would leave them out. */
+export async function countJobs(queue: JobQueue): Promise<Record<DepthState, number>> {
+  // Jobs of ours have no priority, which is priority 0, paused or not.
+  const [counts, byPriority] = await Promise.all([
+    queue.getJobCounts("active", "delayed", "failed"),
+    queue.getCountsPerPriority([0]),
+  ]);
+  return {
+    waiting: byPriority["0"] ?? 0,
+    active: counts.active ?? 0,
+    delayed: counts.delayed ?? 0,
+    failed: counts.failed ?? 0,
+  };
 }

@@ -67,7 +67,7 @@ async function configuredPolicy(client: RedisClient): Promise<string | undefined
 }
 
 /** The answer, or undefined where the server refuses the command: hosts and access lists hide some. */
-async function unlessForbidden<T>(answer: Promise<T>): Promise<T | undefined> {
+export async function unlessForbidden<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;
   } catch (error) {
@@ -76,11 +76,13 @@ async function unlessForbidden<T>(answer: Promise<T>): Promise<T | undefined> {
   }
 }
 
-function unauthorised(): QueueSetupError {
+/** A wrong name or password, with the remedy. */
+export function unauthorised(): QueueSetupError {
   return new QueueSetupError("redis-auth", "Redis refuses the name or password in REDIS_URL. Correct them there.");
 }
 
-function refuseUnfit(info: string, asCluster: boolean): void {
+/** Refuses a server on which the queues can't run, by its `INFO`. Throws QueueSetupError. */
+export function refuseUnfit(info: string, asCluster: boolean): void {
   const version = /^redis_version:(\d+)\.(\d+)/m.exec(info);
   const [major, minor] = [Number(version?.[1] ?? oldest[0]), Number(version?.[2] ?? oldest[1])];
   if (major < oldest[0] || (major === oldest[0] && minor < oldest[1])) {

@@ -6,6 +6,7 @@ import { openQueues, type Queues } from "./connection.js";
 import { dispatch, jobsAlive } from "./dispatcher.js";
 import { QueueSetupError, QueueUnavailableError } from "./errors.js";
 import { jobId } from "./queues.js";
+import { readRedisFacts } from "./redis-facts.js";
 import { checkRedisPolicy } from "./redis-policy.js";
 import { createWorker, type QueueWorker } from "./worker.js";
 
@@ -31,6 +32,33 @@ describeStore("Redis", async () => {
     reset: async () => void (await command(server.url, "FLUSHALL")),
     stop: () => server.stop(),
   };
+});
+
+describe("what a Redis says of itself", () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await ownRedis();
+  });
+  afterAll(() => server?.stop());
+
+  it("is its policy, also one that evicts, its version and its clock", async () => {
+    await command(server.url, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
+    expect(await readRedisFacts(server.url)).toEqual({
+      policy: { verdict: "evicting", policy: "allkeys-lru" },
+      version: expect.stringMatching(/^\d+\.\d+/),
+      clock: { theirsMs: expect.any(Number), oursMs: expect.any(Number) },
+    });
+  });
+
+  it("is nothing where nobody answers", async () => {
+    expect(await readRedisFacts("redis://127.0.0.1:1", 300)).toBeUndefined();
+  });
+
+  it("is refused with its remedy where the password is wrong", async () => {
+    await command(server.url, "CONFIG", "SET", "requirepass", "right");
+    const wrong = server.url.replace("redis://", "redis://:wrong@");
+    await expect(readRedisFacts(wrong)).rejects.toThrow(QueueSetupError);
+  });
 });
 
 describe("queues on a Redis that comes and goes", () => {

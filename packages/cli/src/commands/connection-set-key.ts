@@ -28,7 +28,7 @@ export function addConnectionSetKey(parent: Command, tools: CommandTools): void 
       });
       return {
         value: { tenantId: tenant, connectionId, keyReplaced: true },
-        text: `Connection ${connectionId} has a new API key. If it is paused: countersign connection resume --tenant ${tenant} --connection ${connectionId}`,
+        text: `Connection ${connectionId} has a new API key. If it is paused: countersign connection resume --tenant ${tenant} --connection ${connectionId} --who <id>`,
       };
     },
   });

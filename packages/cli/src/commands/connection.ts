@@ -1,24 +1,30 @@
-import { createConnection, listConnections, pauseConnection, resumeConnection, setRate } from "@countersign/ledger";
+import { createConnection, listConnections, setRate } from "@countersign/ledger";
 import { providerByName, providers } from "@countersign/provider";
 import type { Command } from "commander";
 import { z } from "zod";
 import { chooseConnection } from "../choose-connection.js";
 import { type CommandTools, define } from "../define.js";
-import { connectionOption, integerOption, secretFromStdin, tenantOption } from "../options.js";
+import { connectionOption, secretFromStdin, tenantOption } from "../options.js";
 import { table } from "../table.js";
 import { withLedger } from "../with-ledger.js";
+import { addConnectionPause, addConnectionResume } from "./connection-pause.js";
 import { addConnectionSetKey } from "./connection-set-key.js";
+import { addConnectionTest } from "./connection-test.js";
 import { addConnectionVerify } from "./connection-verify.js";
 
-/** `connection create|verify|set-key|rate|pause|resume|list`. */
+/** `connection create|verify|set-key|test|pause|resume|rate|list`. */
 export function addConnection(program: Command, tools: CommandTools): void {
-  const connection = program.command("connection").description("Connections to signature providers.");
+  const connection = program
+    .command("connection")
+    .alias("connections")
+    .description("Connections to signature providers.");
   addCreate(connection, tools);
   addConnectionVerify(connection, tools);
   addConnectionSetKey(connection, tools);
-  addPause(connection, tools);
+  addConnectionTest(connection, tools);
+  addConnectionPause(connection, tools);
+  addConnectionResume(connection, tools);
   addRate(connection, tools);
-  addResume(connection, tools);
   addList(connection, tools);
 }
 
@@ -114,60 +120,6 @@ function addRate(parent: Command, tools: CommandTools): void {
       });
       const text = ratePerSecond === null ? "has no limit of ours" : `makes at most ${ratePerSecond} calls per second`;
       return { value: { tenantId: tenant, connectionId, ratePerSecond }, text: `Connection ${connectionId} ${text}.` };
-    },
-  });
-}
-
-function addPause(parent: Command, tools: CommandTools): void {
-  define(parent, tools, {
-    name: "pause",
-    description: "Send nothing new on a connection: until resumed (opens a ticket), or for some minutes.",
-    example: "countersign connection pause --tenant acme --connection main --reason provider-maintenance --minutes 30",
-    options: (command) =>
-      command
-        .requiredOption("--tenant <id>", "whose connection")
-        .option("--connection <id>", "which one (the only or default one when left out)")
-        .requiredOption("--reason <code>", "why, as a short code")
-        .option("--minutes <n>", "end by itself after this many"),
-    schema: z.object({
-      tenant: tenantOption,
-      connection: connectionOption.optional(),
-      reason: z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, "must be a short code of a-z, 0-9 and -"),
-      minutes: integerOption(1, 10_080).optional(),
-    }),
-    run: async ({ tenant, connection, reason, minutes }, io) => {
-      const forMs = minutes === undefined ? undefined : minutes * 60_000;
-      const connectionId = await withLedger(io, async (ledger) => {
-        const id = await chooseConnection(ledger, tenant, connection);
-        await pauseConnection(ledger, tenant, id, reason, forMs);
-        return id;
-      });
-      const until = minutes === undefined ? "until it is resumed" : `for ${minutes} minutes`;
-      return {
-        value: { tenantId: tenant, connectionId, paused: true, reason, minutes: minutes ?? null },
-        text: `Connection ${connectionId} is paused ${until}; what is in flight ends normally.`,
-      };
-    },
-  });
-}
-
-function addResume(parent: Command, tools: CommandTools): void {
-  define(parent, tools, {
-    name: "resume",
-    description: "End a pause; what waited for it is due at once.",
-    example: "countersign connection resume --tenant acme --connection main",
-    options: (command) =>
-      command
-        .requiredOption("--tenant <id>", "whose connection")
-        .option("--connection <id>", "which one (the only or default one when left out)"),
-    schema: z.object({ tenant: tenantOption, connection: connectionOption.optional() }),
-    run: async ({ tenant, connection }, io) => {
-      const connectionId = await withLedger(io, async (ledger) => {
-        const id = await chooseConnection(ledger, tenant, connection);
-        await resumeConnection(ledger, tenant, id);
-        return id;
-      });
-      return { value: { tenantId: tenant, connectionId, paused: false }, text: `Connection ${connectionId} is open.` };
     },
   });
 }

@@ -16,8 +16,9 @@ export function addConsoleAccess(program: Command, tools: CommandTools): void {
     options: (command) =>
       command
         .requiredOption("--name <id>", "what decisions and the log of actions call them")
-        .requiredOption("--role <role>", `${operatorRoles.join(" (looks) or ")} (also decides)`)
+        .requiredOption("--role <role>", "viewer looks, operator also decides")
         .option("--tenant <id>", "only this tenant; may be repeated (every tenant when left out)", collect),
+    choices: { "--role": operatorRoles },
     schema: z.object({
       name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, "must be 1 to 63 of letters, digits, '.', '_', '-'"),
       role: z.enum(operatorRoles, `must be one of ${operatorRoles.join(", ")}`),

@@ -18,10 +18,11 @@ export function addHold(program: Command, tools: CommandTools): void {
       command
         .requiredOption("--tenant <id>", "whose operations")
         .option("--connection <id>", "only on this connection")
-        .option("--action <action>", `only this one: ${actions.join(", ")}`)
+        .option("--action <action>", "only this one")
         .requiredOption("--who <id>", "opaque id of who holds")
         .requiredOption("--why <text>", "kept for ever; no names or addresses")
         .option("--minutes <n>", "end by itself after this many"),
+    choices: { "--action": actions },
     schema: z.object({
       tenant: tenantOption,
       connection: connectionOption.optional(),

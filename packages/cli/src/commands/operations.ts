@@ -111,9 +111,10 @@ function addList(program: Command, tools: CommandTools): void {
     options: (command) =>
       command
         .requiredOption("--tenant <id>", "whose operations")
-        .option("--state <state>", states.join(", "))
+        .option("--state <state>", "only those in this one")
         .option("--limit <n>", "how many at most", "50")
         .option("--cursor <operation>", "go on after this one"),
+    choices: { "--state": states },
     schema: z.object({
       tenant: tenantOption,
       state: z.enum(states, `must be one of ${states.join(", ")}`).optional(),

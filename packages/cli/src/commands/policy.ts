@@ -20,7 +20,10 @@ const policyName = z.string().refine(isPolicyName, `must be one of ${names.join(
 
 /** `policy write|list|revoke`. */
 export function addPolicy(program: Command, tools: CommandTools): void {
-  const policy = program.command("policy").description("What a tenant has decided beforehand, in writing.");
+  const policy = program
+    .command("policy")
+    .alias("policies")
+    .description("What a tenant has decided beforehand, in writing.");
   define(policy, tools, {
     name: "write",
     description: `Put a policy in force: ${names.join(", ")}. It decides as a named actor, through the same checks as a person.`,
@@ -29,11 +32,12 @@ export function addPolicy(program: Command, tools: CommandTools): void {
     options: (command) =>
       command
         .requiredOption("--tenant <id>", "whose policy")
-        .requiredOption("--policy <name>", names.join(", "))
-        .requiredOption("--action <action>", actions.join(", "))
+        .requiredOption("--policy <name>", "which")
+        .requiredOption("--action <action>", "for which")
         .option("--connection <id>", "only on this connection")
         .requiredOption("--who <id>", "opaque id of who writes it")
         .requiredOption("--why <text>", "kept for ever; no names or addresses"),
+    choices: { "--policy": names, "--action": actions },
     schema: z.object({
       tenant: tenantOption,
       policy: policyName,

@@ -2,9 +2,14 @@ import {
   createTenant,
   defaultThresholds,
   getTenant,
+  listTenants,
   NotFoundError,
+  setThresholds,
+  setTicketOwners,
   type ThresholdName,
+  type TicketKind,
   ticketKinds,
+  toIso,
 } from "@countersign/ledger";
 import type { Command } from "commander";
 import { z } from "zod";
@@ -19,10 +24,16 @@ const team = z.string().trim().min(1, "must name a team").max(200, "must be at m
 const isThreshold = (name: string): name is ThresholdName => name in defaultThresholds;
 const thresholdNames = Object.keys(defaultThresholds).filter(isThreshold);
 
-/** `tenant create|show`. */
+/** `tenant list|show|create|set-owner|set-threshold`. */
 export function addTenant(program: Command, tools: CommandTools): void {
-  const tenant = program.command("tenant").description("Tenants: whose operations, tickets and keys are whose.");
+  const tenant = program
+    .command("tenant")
+    .alias("tenants")
+    .description("Tenants: whose operations, tickets and keys are whose.");
+  addList(tenant, tools);
   addShow(tenant, tools);
+  addSetOwner(tenant, tools);
+  addSetThreshold(tenant, tools);
   define(tenant, tools, {
     name: "create",
     description: `Create a tenant. Every ticket kind needs an owner team: ${ticketKinds.join(", ")}.`,
@@ -32,7 +43,6 @@ export function addTenant(program: Command, tools: CommandTools): void {
         .requiredOption("--id <id>", "1 to 63 of a-z, 0-9, _ and -")
         .requiredOption("--owner <team>", "team that owns every kind of ticket not named below")
         .option("--owner-for <kind=team>", "team for one kind of ticket; may be repeated", collect)
-
         .option(
           "--threshold <name=number>",
           "minutes until a kind of ticket is due, or an age; may be repeated",
@@ -81,6 +91,68 @@ function addShow(tenant: Command, tools: CommandTools): void {
         String(found.thresholds[name] ?? ""),
       ]);
       return { value: found, text: table(["kind or age", "owner", "minutes (age-attempts: attempts)"], rows, "") };
+    },
+  });
+}
+
+function addList(tenant: Command, tools: CommandTools): void {
+  define(tenant, tools, {
+    name: "list",
+    description: "Every tenant.",
+    example: "countersign tenants list",
+    schema: z.object({}),
+    run: async (_options, io) => {
+      const list = (await withLedger(io, listTenants)).map((each) => ({ ...each, createdAt: toIso(each.createdAt) }));
+      const rows = list.map((each) => [
+        each.tenantId,
+        each.createdAt,
+        String(each.connections),
+        String(each.openTickets),
+      ]);
+      const text = table(["tenant", "since", "connections", "open tickets"], rows, "no tenants");
+      return { value: list, text };
+    },
+  });
+}
+
+function addSetOwner(tenant: Command, tools: CommandTools): void {
+  define(tenant, tools, {
+    name: "set-owner",
+    description: "Change who owns which kinds of ticket. Open tickets of these kinds change hands too.",
+    example: "countersign tenants set-owner acme --owner-for dead-letter=platform-team",
+    options: (command) =>
+      command
+        .argument("<id>", "which tenant")
+        .option("--owner <team>", "team that owns every kind of ticket not named below")
+        .option("--owner-for <kind=team>", "team for one kind of ticket; may be repeated", collect),
+    schema: z.object({ id: tenantOption, owner: team.optional(), ownerFor: z.array(z.string()).default([]) }),
+    run: async ({ id, owner, ownerFor }, io) => {
+      const owners: Partial<Record<TicketKind, string>> = {};
+      if (owner !== undefined) for (const kind of ticketKinds) owners[kind] = owner;
+      Object.assign(owners, named("--owner-for", ticketKinds, ownerFor));
+      const kinds = Object.keys(owners).length;
+      if (kinds === 0) throw new UsageError("give --owner, --owner-for or both; see --help");
+      const { handedOver } = await withLedger(io, (ledger) => setTicketOwners(ledger, id, owners));
+      const text = `Tenant ${id}: ${kinds} kinds have their owner; ${handedOver} open tickets changed hands.`;
+      return { value: { tenantId: id, owners, handedOver }, text };
+    },
+  });
+}
+
+function addSetThreshold(tenant: Command, tools: CommandTools): void {
+  define(tenant, tools, {
+    name: "set-threshold",
+    description: "Change after how many minutes a kind of ticket is due, or something counts as aged.",
+    example: "countersign tenants set-threshold acme --threshold age-unknown=15",
+    options: (command) =>
+      command
+        .argument("<id>", "which tenant")
+        .requiredOption("--threshold <name=number>", `${thresholdNames.join(", ")}; may be repeated`, collect),
+    schema: z.object({ id: tenantOption, threshold: z.array(z.string()) }),
+    run: async ({ id, threshold }, io) => {
+      const thresholds = numbersOf(named("--threshold", thresholdNames, threshold));
+      await withLedger(io, (ledger) => setThresholds(ledger, id, thresholds));
+      return { value: { tenantId: id, thresholds }, text: `Tenant ${id} has its thresholds.` };
     },
   });
 }

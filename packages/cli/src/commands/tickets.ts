@@ -36,8 +36,9 @@ export function addTickets(program: Command, tools: CommandTools): void {
       command
         .requiredOption("--tenant <id>", "whose tickets")
         .option("--limit <n>", "how many at most", "100")
-        .option("--kind <kind>", ticketKinds.join(", "))
+        .option("--kind <kind>", "only this one")
         .option("--closed", "those that are closed, the last first"),
+    choices: { "--kind": ticketKinds },
     schema: z.object({
       tenant: tenantOption,
       limit: integerOption(1, 1_000),

@@ -23,7 +23,10 @@ const gzipRules = ["content", "wire"] as const;
 
 /** `webhook-endpoint create|list|rotate|retire|disable|enable`. */
 export function addWebhookEndpoint(program: Command, tools: CommandTools): void {
-  const endpoint = program.command("webhook-endpoint").description("Where a provider's webhooks come in.");
+  const endpoint = program
+    .command("webhook-endpoint")
+    .alias("webhook-endpoints")
+    .description("Where a provider's webhooks come in.");
   addCreate(endpoint, tools);
   addList(endpoint, tools);
   addRotate(endpoint, tools);
@@ -41,9 +44,10 @@ function addCreate(endpoint: Command, tools: CommandTools): void {
       command
         .requiredOption("--tenant <id>", "whose endpoint")
         .option("--connection <id>", "which connection (the only or default one when left out)")
-        .requiredOption("--scheme <scheme>", `how deliveries are signed: ${[...webhookSchemes.keys()].join(", ")}`)
+        .requiredOption("--scheme <scheme>", "how deliveries are signed")
         .requiredOption("--secret-stdin", "read the signing secret from standard input, whsec_ included")
         .option("--gzip <what>", "take compressed deliveries; what is signed: content (unpacked) or wire (packed)"),
+    choices: { "--scheme": [...webhookSchemes.keys()], "--gzip": gzipRules },
     schema: z.object({
       tenant: tenantOption,
       connection: connectionOption.optional(),
