@@ -55,6 +55,7 @@ export function buildIngress(options: IngressOptions): FastifyInstance {
       connectionsCheckingInterval: Math.min(1_000, options.receiveTimeoutMs),
     },
   });
+  lastAnswersClose(app);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   app.setNotFoundHandler((_request, reply) => say(reply, 404));
@@ -73,6 +74,20 @@ export function buildIngress(options: IngressOptions): FastifyInstance {
   });
   addDeliveries(app, options);
   return app;
+}
+
+/**
+ * A delivery that is in hand when the process stops ends its connection with its answer: kept open, the connection would
+ * hold the stop until its sender leaves.
+ */
+function lastAnswersClose(app: FastifyInstance): void {
+  let closing = false;
+  app.addHook("preClose", async () => {
+    closing = true;
+  });
+  app.addHook("onSend", async (_request, reply) => {
+    if (closing) reply.header("connection", "close");
+  });
 }
 
 function addDeliveries(app: FastifyInstance, options: IngressOptions): void {
