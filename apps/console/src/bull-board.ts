@@ -10,15 +10,19 @@ export const boardPath = "/queues";
  * What may be done to a job or a queue through Bull Board: whatever else its pages offer (adding, editing, emptying,
  * obliterating) is refused. A retried or promoted job only asks for a row, which passes the claim like every other.
  */
-const allowed = [
-  /^PUT \/queues\/api\/queues\/[^/]+\/[^/]+\/(retry|promote)$/,
-  /^PUT \/queues\/api\/queues\/[^/]+\/(pause|resume|promote)$/,
-  /^PUT \/queues\/api\/queues\/[^/]+\/retry\/(failed|completed)$/,
-];
+const allowed = new Set([
+  "/:queueName/:jobId/retry",
+  "/:queueName/:jobId/promote",
+  "/:queueName/pause",
+  "/:queueName/resume",
+  "/:queueName/promote",
+  "/:queueName/retry/:queueStatus",
+]);
+const retried = new Set<unknown>([undefined, "failed", "completed"]);
 
-/** Whether the board's own request may pass, for somebody who may act. */
-export const boardAllows = (method: string, path: string): boolean =>
-  allowed.some((pattern) => pattern.test(`${method} ${path}`));
+/** Whether the board's own request may pass, for somebody who may act. @param route the pattern that was matched */
+export const boardAllows = (method: string, route: string, queueStatus: string | undefined): boolean =>
+  method === "PUT" && allowed.has(route.replace(`${boardPath}/api/queues`, "")) && retried.has(queueStatus);
 
 /** Bull Board over the four queues. */
 export function bullBoard(queues: Queues): FastifyPluginCallback<{ prefix: string }> {

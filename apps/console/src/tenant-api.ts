@@ -1,5 +1,5 @@
 import { type ApiDeps, apiRoutes, notFound, ProblemError } from "@countersign/api";
-import { type ApiScope, type ConsoleOperator, listTenantIds } from "@countersign/ledger";
+import type { ApiScope, ConsoleOperator } from "@countersign/ledger";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { ConsoleDeps } from "./deps.js";
 import { tenantOf } from "./guard.js";
@@ -23,7 +23,8 @@ export async function tenantApi(app: FastifyInstance, deps: ConsoleDeps, who: Wh
       mayAct(operator);
       throw new ProblemError(403, "forbidden", "Operations are planned with an API key, not from the console");
     }
-    if (operator.tenants === null && !(await listTenantIds(deps.ledger)).includes(tenantId)) throw notFound("tenant");
+    // Not found where there is no such tenant; read once per tenant and process.
+    await deps.ledger.tenantKey(tenantId);
     return { tenantId, keyId: operator.operatorId, scopes: [...scopes] };
   };
   await app.register(

@@ -1,4 +1,4 @@
-import { ProblemError } from "@countersign/api";
+import { notFound, ProblemError } from "@countersign/api";
 import { type ConsoleOperator, listTenantIds, operatorById } from "@countersign/ledger";
 import type { FastifyRequest } from "fastify";
 import type { ConsoleDeps } from "./deps.js";
@@ -9,6 +9,8 @@ export interface Asking {
   readonly operator: ConsoleOperator;
   readonly claims: SessionClaims;
 }
+
+export const notLoggedIn = (): ProblemError => new ProblemError(401, "not-logged-in", "Log in first");
 
 const keepMs = 3_000;
 const maxKept = 1_000;
@@ -41,7 +43,7 @@ export class WhoAsks {
   /** @throws ProblemError 401 */
   async need(request: FastifyRequest): Promise<Asking> {
     const asking = await this.find(request);
-    if (asking === undefined) throw new ProblemError(401, "not-logged-in", "Log in first");
+    if (asking === undefined) throw notLoggedIn();
     return asking;
   }
 
@@ -63,7 +65,7 @@ export async function tenantsOf(deps: ConsoleDeps, operator: ConsoleOperator): P
 /** @throws ProblemError 404, for another's tenant exactly as for one that does not exist */
 export function mayObserve(operator: ConsoleOperator, tenantId: string): void {
   if (operator.tenants !== null && !operator.tenants.includes(tenantId)) {
-    throw new ProblemError(404, "not-found", "tenant not found");
+    throw notFound("tenant");
   }
 }
 

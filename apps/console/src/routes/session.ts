@@ -9,7 +9,7 @@ import type { ConsoleDeps } from "../deps.js";
 import { LoginBrake } from "../login-brake.js";
 import { namesLoopback } from "../loopback.js";
 import { cookieName, type SessionClaims } from "../session-cookie.js";
-import { tenantsOf, type WhoAsks } from "../who-asks.js";
+import { notLoggedIn, tenantsOf, type WhoAsks } from "../who-asks.js";
 
 const hourMs = 3_600_000;
 
@@ -65,7 +65,7 @@ export function sessionRoutes(app: FastifyInstance, deps: ConsoleDeps, who: WhoA
       if (deps.everybody !== undefined && namesLoopback(request.headers.host)) {
         return await begin(reply, deps.everybody);
       }
-      throw new ProblemError(401, "not-logged-in", "Log in first");
+      throw notLoggedIn();
     },
   });
   typed.route({
