@@ -68,18 +68,18 @@ function attempts(
   const text = search.text.trim();
   // What no column can hold finds nothing.
   if (text === "" || text.includes("\0") || !text.isWellFormed()) return [];
-  if (address.test(text)) {
-    return [
-      ["signer", async () => await subject("signer", signerToken(await ledger.tenantKey(tenantId), text))],
-      ["intent-key", async () => await byIntent()],
-    ];
-  }
   const byIntent = async (): Promise<string[]> =>
     ids(
       await sql<{ id: string }[]>`
       SELECT operation_id AS id FROM signing_operation
       WHERE tenant_id = ${tenantId} AND intent_key = ${text} AND ${before("operation_id")}`,
     );
+  if (address.test(text)) {
+    return [
+      ["signer", async () => await subject("signer", signerToken(await ledger.tenantKey(tenantId), text))],
+      ["intent-key", byIntent],
+    ];
+  }
   const list: [SearchKind, () => Promise<string[]>][] = [];
   if (uuid.test(text)) {
     list.push([
