@@ -6,10 +6,7 @@ const youngMinutes = 5;
 /** How long minutes are kept after they have been added to the totals. */
 const keptDays = 7;
 
-const recount = `WITH young AS (
-    SELECT GREATEST(m.folded_until, date_trunc('minute', now()) - make_interval(mins => $1::int)) AS since
-    FROM tally_mark m WHERE m.id = 1),
-  moves AS (
+const recount = `WITH moves AS (
     SELECT e.tenant_id, o.connection_id, date_trunc('minute', e.at) AS minute, o.action, COALESCE(e.from_state, 'none') AS from_state,
       e.to_state, count(*)::int AS count,
       COALESCE(sum(ms) FILTER (WHERE e.from_state = 'IN_FLIGHT'), 0)::bigint AS ms_sum,
@@ -20,7 +17,7 @@ const recount = `WITH young AS (
       SELECT round(extract(epoch FROM e.at - b.at) * 1000) FROM operation_event b
       WHERE b.tenant_id = e.tenant_id AND b.operation_id = e.operation_id AND b.seq < e.seq AND b.to_state = 'IN_FLIGHT'
       ORDER BY b.seq DESC LIMIT 1) END AS ms) AS call
-    WHERE e.at >= (SELECT since FROM young) AND e.to_state IS NOT NULL AND e.to_state IS DISTINCT FROM e.from_state
+    WHERE e.at >= (SELECT folded_until FROM tally_mark WHERE id = 1) AND e.to_state IS NOT NULL AND e.to_state IS DISTINCT FROM e.from_state
     GROUP BY 1, 2, 3, 4, 5, 6)
   INSERT INTO tally_minute (tenant_id, connection_id, minute, action, from_state, to_state, count, ms_sum, ms_max)
   SELECT tenant_id, connection_id, minute, action, from_state, to_state, count, ms_sum, ms_max FROM moves
@@ -51,9 +48,7 @@ export async function tally(ledger: Ledger): Promise<boolean> {
   return await ledger.sql.begin(async (sql) => {
     const mine = await sql`SELECT 1 FROM tally_mark WHERE id = 1 FOR UPDATE SKIP LOCKED`;
     if (mine.length === 0) return false;
-    const behind = await sql<{ minutes: number }[]>`
-      SELECT ceil(extract(epoch FROM now() - folded_until) / 60)::int + 1 AS minutes FROM tally_mark WHERE id = 1`;
-    await run(sql, recount, [Math.max(youngMinutes, behind[0]?.minutes ?? 0)]);
+    await run(sql, recount, []);
     await run(sql, fold, [youngMinutes]);
     await sql`
       DELETE FROM tally_minute WHERE minute < now() - make_interval(days => ${keptDays})
