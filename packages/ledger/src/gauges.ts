@@ -1,6 +1,7 @@
 import { type AnySql, type Ledger, run } from "./database.js";
 import { holdInForce } from "./hold-in-force.js";
 import { finalStates, type State } from "./state.js";
+import { talliedMoves } from "./tally.js";
 import type { TicketKind } from "./tickets.js";
 
 /**
@@ -122,14 +123,8 @@ const processesStatement = `SELECT kind,
     ${age("max(heartbeat_at)")} AS "silentSeconds"
   FROM worker_process GROUP BY kind`;
 
-/** Totals up to the mark, minutes from it on; without a mark nobody keeps the tallies. */
-const endedStatement = `WITH mark AS (SELECT folded_until FROM tally_mark),
-  moves AS (
-    SELECT action, to_state, count FROM tally_total WHERE to_state IN (${finals})
-    UNION ALL
-    SELECT m.action, m.to_state, m.count FROM mark CROSS JOIN tally_minute m
-    WHERE m.minute >= mark.folded_until AND m.to_state IN (${finals}))
-  SELECT to_state AS state, action, sum(count)::float8 AS count FROM moves WHERE EXISTS (SELECT 1 FROM mark) GROUP BY to_state, action`;
+const endedStatement = `SELECT to_state AS state, action, sum(count)::float8 AS count
+  FROM (${talliedMoves}) moves WHERE to_state IN (${finals}) GROUP BY to_state, action`;
 
 /** Every statement of a reading, for the test that looks at their plans. */
 export const gaugeStatements = {

@@ -1,4 +1,5 @@
 import type { Ledger } from "./database.js";
+import { talliedMoves } from "./tally.js";
 
 /** Where an overview looks: these tenants, or all. */
 export type TenantScope = readonly string[] | null;
@@ -32,11 +33,7 @@ export async function countStates(ledger: Ledger, tenants: TenantScope): Promise
       WHERE o.tenant_id = c.tenant_id AND o.connection_id = c.connection_id AND o.action = a.action AND o.state = s.state) n
     WHERE ${scoped(ledger, tenants, "c.tenant_id")} AND n.count > 0
     UNION ALL
-    SELECT tenant_id, connection_id, action, to_state, sum(count)::float8 FROM (
-      SELECT tenant_id, connection_id, action, to_state, count FROM tally_total
-      UNION ALL
-      SELECT tenant_id, connection_id, action, to_state, count FROM tally_minute
-      WHERE minute >= (SELECT folded_until FROM tally_mark WHERE id = 1)) t
+    SELECT tenant_id, connection_id, action, to_state, sum(count)::float8 FROM (${ledger.sql.unsafe(talliedMoves)}) t
     WHERE to_state IN ('CONFIRMED', 'TERMINAL_FAILED', 'SUPERSEDED') AND ${scoped(ledger, tenants)}
     GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`;
 }

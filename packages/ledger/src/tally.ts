@@ -35,6 +35,12 @@ const fold = `WITH old AS (
     ON CONFLICT (tenant_id, connection_id, action, to_state) DO UPDATE SET count = tally_total.count + excluded.count)
   UPDATE tally_mark SET folded_until = old.until FROM old WHERE id = 1 AND old.until > old.since`;
 
+/** Moves since the beginning: totals up to the mark, minutes from it on. Nothing where nobody keeps the tallies. */
+export const talliedMoves = `SELECT tenant_id, connection_id, action, to_state, count FROM tally_total
+  UNION ALL
+  SELECT tenant_id, connection_id, action, to_state, count FROM tally_minute
+  WHERE minute >= (SELECT folded_until FROM tally_mark WHERE id = 1)`;
+
 /**
  * Counts the moves of the last minutes anew from the history, and adds minutes that can't change any more to the totals,
  * once. Reads only the history since the last fold, through a range of pages. Safe at any time and by several at once:

@@ -1,8 +1,7 @@
 import type { JobQueue, Queues } from "./connection.js";
-import { QueueUnavailableError } from "./errors.js";
 import { type QueueName, queueNames } from "./queues.js";
 import { producerTimeoutMs } from "./redis-clients.js";
-import { isReady } from "./redis-policy.js";
+import { requireStore } from "./require-store.js";
 import { within } from "./timeout.js";
 
 /** Where a job of ours can be. `failed` ones are kept for a while, for inspection. */
@@ -27,13 +26,6 @@ export async function queueDepths(queues: Queues, timeoutMs: number = producerTi
     return depthStates.map((state) => ({ queue, state, count: counts[state] }));
   });
   return (await within(timeoutMs, Promise.all(counted))).flat();
-}
-
-/** Refuses at once while Redis is away: BullMQ would wait for the connection for as long as it takes. */
-export function requireStore({ store }: Queues): void {
-  if (store.kind === "redis" && !isReady(store.client)) {
-    throw new QueueUnavailableError("redis-unreachable", "Redis is not connected");
-  }
 }
 
 /** Jobs of one queue by where they are. Those of a paused queue wait: the store on PostgreSQL would leave them out. */

@@ -2,7 +2,7 @@ import type { Queues } from "./connection.js";
 import { QueueUnavailableError } from "./errors.js";
 import { type Dispatch, type JobData, jobData, jobId, type QueueName } from "./queues.js";
 import { producerTimeoutMs } from "./redis-clients.js";
-import { isReady } from "./redis-policy.js";
+import { requireStore } from "./require-store.js";
 import { traceOfJob } from "./telemetry.js";
 import { within } from "./timeout.js";
 
@@ -60,15 +60,8 @@ async function addBatch(
   batch: readonly PreparedJob[],
   timeoutMs: number,
 ): Promise<void> {
-  requireConnection(queues);
+  requireStore(queues);
   await within(timeoutMs, queues.queue(name).addBulk([...batch]), () => abandonConnection(queues));
-}
-
-function requireConnection({ store }: Queues): void {
-  // BullMQ would wait for the connection with the job in hand; a thousand such waits are a leak.
-  if (store.kind === "redis" && !isReady(store.client)) {
-    throw new QueueUnavailableError("redis-unreachable", "Redis is not connected");
-  }
 }
 
 function abandonConnection({ store }: Queues): void {
@@ -97,7 +90,7 @@ export async function jobsAlive(
 }
 
 async function lookAt(queues: Queues, name: QueueName, ids: readonly string[], timeoutMs: number): Promise<string[]> {
-  requireConnection(queues);
+  requireStore(queues);
   const look = queues.store.kind === "redis" ? aliveOnRedis(queues, name, ids) : aliveOnPostgres(queues, name, ids);
   try {
     return await within(timeoutMs, look, () => abandonConnection(queues));

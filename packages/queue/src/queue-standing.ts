@@ -1,7 +1,8 @@
 import type { JobQueue, Queues } from "./connection.js";
-import { countJobs, type DepthState, requireStore } from "./depths.js";
+import { countJobs, type DepthState } from "./depths.js";
 import { type QueueName, queueNames } from "./queues.js";
 import { producerTimeoutMs } from "./redis-clients.js";
+import { requireStore } from "./require-store.js";
 import { within } from "./timeout.js";
 
 /** How one queue stands. */
