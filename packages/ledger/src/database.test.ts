@@ -18,19 +18,24 @@ const names = async () =>
 
 it("a transaction whose backend dies is refused whole, harms no other, and ends no process", async () => {
   const ledger = oneConnection();
+  let late: unknown;
   const first = ledger.sql.begin(async (sql) => {
     const [row] = await sql<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`;
     await sql`INSERT INTO trial VALUES ('first-1')`;
     await test.ledger.sql`SELECT pg_terminate_backend(${row?.pid ?? 0})`;
     await new Promise((resolve) => setTimeout(resolve, 100));
-    await sql`INSERT INTO trial VALUES ('first-2')`;
+    // By then the connection is open again, in the hands of the second transaction.
+    late = await sql`INSERT INTO trial VALUES ('first-2')`.catch((error: unknown) => error);
+    throw late;
   });
   const second = ledger.sql.begin(async (sql) => {
     await sql`INSERT INTO trial VALUES ('second')`;
+    await new Promise((resolve) => setTimeout(resolve, 300));
     return "committed";
   });
   await expect(first).rejects.toThrow();
   await expect(second).resolves.toBe("committed");
+  expect(sqlState(late)).toBe("CONNECTION_CLOSED");
   expect(await names()).toEqual(["second"]);
   await ledger.close();
 });
