@@ -143,7 +143,7 @@ export async function crashWhileApplying(
   const steps = await undisturbedSteps(stage, kind);
   const points: CrashPoint[] = [];
   for (const expected of steps.filter(wanted)) {
-    points.push(await crashAtStep(stage, kind, expected));
+    points.push(await crashAtStep(stage, kind, steps.slice(0, expected.number)));
   }
   return { steps, points };
 }
@@ -163,17 +163,20 @@ async function undisturbedSteps(stage: CrashStage, kind: Kind): Promise<readonly
   throw new Error(`no two applications went the same way:\n${[...seen].join("\n\n")}`);
 }
 
-/** Where another statement of the process came in between, the run counted otherwise: it is repeated. */
-async function crashAtStep(stage: CrashStage, kind: Kind, expected: Step): Promise<CrashPoint> {
+/**
+ * Stops at the last of these steps. Where another statement of the process came in between, the run counted otherwise
+ * and is repeated; the last step's name alone would not tell, since many answers begin alike.
+ */
+async function crashAtStep(stage: CrashStage, kind: Kind, upTo: readonly Step[]): Promise<CrashPoint> {
+  const expected = upTo.map(nameOf).join("\n");
   const missed: string[] = [];
   while (missed.length < 8) {
-    const { stopped, point, steps } = await run(stage, kind, expected.number);
-    if (stopped?.name === expected.name && stopped.direction === expected.direction) {
-      return { ...point, step: nameOf(stopped) };
-    }
-    missed.push(steps.map(nameOf).join("\n"));
+    const { stopped, point, steps } = await run(stage, kind, upTo.length);
+    const went = steps.map(nameOf).join("\n");
+    if (stopped !== undefined && went === expected) return { ...point, step: nameOf(stopped) };
+    missed.push(went);
   }
-  throw new Error(`never stopped ${nameOf(expected)}, but:\n${missed.join("\n\n")}`);
+  throw new Error(`never went\n${expected}\nbut:\n${missed.join("\n\n")}`);
 }
 
 /**
